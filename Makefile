@@ -1,0 +1,10 @@
+# Every target is a task of dev.py, which says what it does and runs without make too. `make help` lists them.
+PYTHON ?= python3
+ARGS ?=
+TASKS := serve build test lint bench update-outputs figures zensical record new-day
+
+.PHONY: help $(TASKS)
+help:
+	@$(PYTHON) dev.py help
+$(TASKS):
+	@$(PYTHON) dev.py $@ $(ARGS)
