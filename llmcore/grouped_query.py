@@ -119,7 +119,8 @@ def pool_kv_heads(weight: Tensor, num_heads: int, num_kv_heads: int) -> Tensor:
         raise ValueError(f"weight must have shape (H*D, E) or (H*D,), got {tuple(weight.shape)}")
     check_divisible(rows=weight.size(0), num_heads=num_heads)
     check_divisible(num_heads=num_heads, num_kv_heads=num_kv_heads)
-    heads = upcast(weight).unflatten(0, (num_kv_heads, num_heads // num_kv_heads, -1))  # (K, H/K, D, E)
+    groups = num_kv_heads, num_heads // num_kv_heads, -1
+    heads = upcast(weight).unflatten(0, groups)  # (K, H/K, D, E) or (K, H/K, D)
     return heads.mean(dim=1).flatten(0, 1).to(weight.dtype)
 
 

@@ -98,8 +98,10 @@ def log_softmax(x: Tensor, dim: int = -1) -> Tensor:
     """
     check_softmax_input(x, dim)
     scores = upcast(x)
-    lse = logsumexp(scores, dim, keepdim=True)
-    return (scores - lse.masked_fill(lse == -torch.inf, 0.0)).to(x.dtype)
+    row_max = scores.detach().amax(dim, keepdim=True)
+    shifted = scores - row_max.masked_fill(row_max == -torch.inf, 0.0)  # x - lse would round
+    lse = logsumexp(shifted, dim, keepdim=True)
+    return (shifted - lse.masked_fill(lse == -torch.inf, 0.0)).to(x.dtype)
 
 
 def check_softmax_input(x: Tensor, dim: int) -> None:

@@ -1,0 +1,21 @@
+// Small things the theme leaves open. The pages are complete without any of it.
+document$.subscribe(() => {
+  // The header survives instant navigation, so the language switch follows the page; it keeps the heading one is at.
+  const twin = document.querySelector("link[data-twin]");
+  const link = document.querySelector("a.twin");
+  if (twin && link) link.href = new URL(twin.dataset.twin, location.href).href;
+
+  // The search dialog is a dialog without a name.
+  const dialog = document.querySelector(".md-search[role=dialog]");
+  const query = dialog && dialog.querySelector("input[name=query]");
+  if (query && !dialog.hasAttribute("aria-label")) dialog.setAttribute("aria-label", query.getAttribute("aria-label"));
+
+  // What scrolls sideways can be reached by keyboard; what does not is no extra stop.
+  for (const box of document.querySelectorAll(".md-typeset div.formula, .md-typeset figure"))
+    box.toggleAttribute("data-wide", box.scrollWidth > box.clientWidth + 1);
+  for (const box of document.querySelectorAll("[data-wide]")) box.tabIndex = 0;
+});
+document.addEventListener("click", (event) => {
+  const link = event.target.closest && event.target.closest("a.twin");
+  if (link && location.hash) link.hash = location.hash;
+}, true);

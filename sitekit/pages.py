@@ -1,0 +1,51 @@
+"""Which page is being rendered, so that an error can say ``docs/zh/days/dpo.md:123``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from markdown import Markdown
+from mkdocs.exceptions import BuildError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class PageError(BuildError):  # MkDocs prints a BuildError as one line
+    """Something that must not be published; the message starts with the page and, if known, the line."""
+
+
+def page_path(md: Markdown) -> Path | None:
+    """Return the file that ``md`` is converting, or None when neither MkDocs nor Zensical has said so."""
+    if "relpath" in md.treeprocessors:  # MkDocs: the processor that resolves links knows its page
+        source = getattr(getattr(md.treeprocessors["relpath"], "file", None), "abs_src_path", None)
+        return Path(source) if source else None
+    if "rendering_context" in md.preprocessors:  # Zensical
+        context = md.preprocessors["rendering_context"]
+        config = getattr(context, "config", {})
+        page = getattr(getattr(context, "page", None), "path", None)
+        return Path(config.get("root_dir", "."), config.get("docs_dir", "docs"), page) if page else None
+    return None
+
+
+def page_name(md: Markdown) -> str:
+    """Return the page's path from the repository root, or ``<page>`` when it is not known."""
+    path = page_path(md)
+    if path is None:
+        return "<page>"
+    try:
+        return path.resolve().relative_to(ROOT).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def page_lines(md: Markdown) -> list[str]:
+    """Return the page's own source lines, front matter included; none when the page is not known."""
+    path = page_path(md)
+    if path is None or not path.is_file():
+        return []
+    return path.read_text(encoding="utf-8-sig").split("\n")
+
+
+def at_line(md: Markdown, number: int | None) -> str:
+    """Return ``page:number``, or the page alone when the line is not known."""
+    return page_name(md) if number is None else f"{page_name(md)}:{number}"

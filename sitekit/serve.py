@@ -1,0 +1,214 @@
+"""Serve both languages while they are being written: ``python -m sitekit.serve``.
+
+One process, one port: Chinese at ``/``, English at ``/en/``. A saved page rebuilds its language, anything
+shared (a snippet, a module of llmcore, a template, a figure) both, and the browser reloads. A page that does
+not build prints what is wrong and where, and the last good version stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import io
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")  # a banner about other versions that helps no writer
+
+import click
+import watchdog.events
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import MkDocsException
+from mkdocs.livereload import LiveReloadServer
+
+from sitekit.pages import ROOT
+
+HOST = "127.0.0.1"
+CONFIGS = {"zh": "mkdocs.yml", "en": "mkdocs.en.yml"}
+WATCHED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "mkdocs.base.yml", *CONFIGS.values())
+
+
+class Server(LiveReloadServer):
+    """MkDocs' live server over two sites, each in a folder of its own that changes with every build."""
+
+    allow_reuse_address = os.name != "nt"  # on Windows it would let two servers share a port
+
+    def __init__(self, builder: Callable[[], None], port: int, root: Path) -> None:
+        super().__init__(builder=builder, host=HOST, port=port, root=str(root))
+        self.folders: dict[str, Path] = {}
+        self.changed: set[str] = set()
+
+    def watch(self, path: str, func: None = None, *, recursive: bool = True) -> None:
+        """Rebuild when a file under ``path`` changes, and remember which; caches and backups do not count."""
+
+        def callback(event: watchdog.events.FileSystemEvent) -> None:
+            changed = os.fsdecode(getattr(event, "dest_path", "") or event.src_path)
+            parts = Path(changed).parts
+            if (
+                event.is_directory
+                or "__pycache__" in parts
+                or parts[-1].startswith(".")
+                or parts[-1].endswith("~")
+            ):
+                return
+            with self._rebuild_cond:
+                self.changed.add(changed)
+                self._want_rebuild = True
+                self._rebuild_cond.notify_all()
+
+        handler = watchdog.events.FileSystemEventHandler()
+        handler.on_any_event = callback  # type: ignore[method-assign]
+        self._watched_paths[path] = 1
+        self.observer.schedule(handler, path, recursive=recursive)
+
+    def serve(self, *, open_in_browser: bool = False) -> None:
+        """Serve until interrupted; the port is taken already."""
+        self.observer.start()
+        self.serve_thread.start()
+        self._build_loop()
+
+    def serve_request(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
+        """Look a path up in the folder of its language."""
+        path = environ["PATH_INFO"]
+        if path.startswith("/livereload/"):
+            return super().serve_request(environ, start_response)
+        with self._epoch_cond:  # a build that is under way changes the folder
+            self._epoch_cond.wait_for(lambda: self._visible_epoch == self._wanted_epoch)
+        language = "en" if path == "/en" or path.startswith("/en/") else "zh"
+        prefix = f"/{self.folders[language].name}"
+        environ["PATH_INFO"] = prefix + (path.removeprefix("/en") if language == "en" else path)
+
+        status, headers = "", []
+
+        def respond(answer: str, pairs: list[tuple[str, str]], *rest: Any) -> Any:
+            nonlocal status, headers
+            status = answer
+            public = "/en" if language == "en" else ""
+            headers = [
+                (key, public + value.removeprefix(prefix) if key == "Location" else value)
+                for key, value in pairs
+            ]
+
+        body = super().serve_request(environ, respond)
+        page = self.folders[language] / "404.html"
+        if status.startswith("404") and page.is_file():
+            body = [page.read_bytes()]
+        start_response(status, headers)
+        return body
+
+
+def builder(server: Server, root: Path, port: int) -> Callable[[], None]:
+    """Return the function that builds what has changed since the last call; at first everything."""
+    count = 0
+
+    def run() -> None:
+        nonlocal count
+        changed, server.changed = server.changed, set()
+        for language, config_file in CONFIGS.items():
+            others = [str(ROOT / "docs" / other) + os.sep for other in CONFIGS if other != language]
+            if (
+                language in server.folders
+                and changed
+                and all(path.startswith(tuple(others)) for path in changed)
+            ):
+                continue
+            count += 1
+            folder = root / f"{language}-{count}"
+            start = time.perf_counter()
+            error = _build(config_file, folder, port, language)
+            if error is None:
+                print(
+                    f"{time.strftime('%H:%M:%S')}  {config_file}: {time.perf_counter() - start:.1f} s",
+                    flush=True,
+                )
+            else:
+                print(
+                    f"{time.strftime('%H:%M:%S')}  {config_file}: not built. {error}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                shutil.rmtree(folder, ignore_errors=True)
+                if language in server.folders:  # the last good version stays
+                    continue
+                folder.mkdir()
+                (folder / "index.html").write_text(
+                    f"<body><pre>{html.escape(error)}</pre></body>", encoding="utf-8"
+                )
+            old = server.folders.get(language)
+            server.folders[language] = folder
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
+
+    return run
+
+
+def _build(config_file: str, folder: Path, port: int, language: str) -> str | None:
+    """Build one language into a new folder; return None, or what went wrong."""
+    url = f"http://{HOST}:{port}/"
+    os.environ["SITE_URL"], os.environ["SITE_URL_EN"] = url, url + "en/"
+    try:
+        config = load_config(str(ROOT / config_file), site_dir=str(folder))
+        config.plugins.on_startup(command="serve", dirty=False)
+        logging.getLogger("jieba").setLevel(logging.WARNING)
+        build(config)
+    except (MkDocsException, click.ClickException, SystemExit) as error:
+        return str(error).replace("Aborted with a BuildError!", "See above.")
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build both languages, serve them, and rebuild on every change."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sitekit.serve", description="Serve both languages, live."
+    )
+    parser.add_argument("--port", type=int, default=os.environ.get("PORT") or "8000", help="PORT, or 8000")
+    port: int = parser.parse_args(arguments).port
+    os.chdir(ROOT)
+    for stream in (sys.stdout, sys.stderr):  # a console that cannot show Chinese is no reason to stop
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    logging.getLogger("mkdocs.livereload").setLevel(logging.ERROR)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    with tempfile.TemporaryDirectory(prefix="llm-by-hand-", ignore_cleanup_errors=True) as temporary:
+        root = Path(temporary).resolve()
+        server = Server(lambda: None, port, root)
+        try:
+            server.server_bind()
+            server.server_activate()
+        except (OSError, OverflowError) as error:
+            server.server_close()
+            reason = getattr(error, "strerror", None) or str(error)
+            print(
+                f"Port {port} cannot be used ({reason}). Another: make serve PORT={port + 1}", file=sys.stderr
+            )
+            return 1
+        server.builder = builder(server, root, port)
+        try:
+            server.builder()
+            for name in WATCHED:
+                if (ROOT / name).exists():
+                    server.watch(str(ROOT / name))
+            print(f"中文 {server.url}   English {server.url}en/   (Ctrl-C ends)", flush=True)
+            server.serve()
+        except KeyboardInterrupt:
+            print()
+        finally:
+            server.shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

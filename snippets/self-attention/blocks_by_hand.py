@@ -1,0 +1,45 @@
+"""Never the whole (L, S) matrix: blocks of queries (plain softmax), or blocks of keys (online softmax)."""
+
+import torch
+
+from llmcore.attention import scaled_dot_product_attention
+from llmcore.masks import causal_mask
+
+
+def by_queries(query, key, value, block):
+    """A block of rows at a time. Each row is whole, so the ordinary softmax does."""
+    q_len, k_len = query.size(-2), key.size(-2)
+    seen = causal_mask(q_len, k_len)
+    out = []
+    for start in range(0, q_len, block):
+        rows = slice(start, start + block)
+        scores = query[..., rows, :] @ key.mT / query.size(-1) ** 0.5  # (..., block, S)
+        out.append(scores.masked_fill(~seen[rows], -torch.inf).softmax(-1) @ value)
+    return torch.cat(out, dim=-2)
+
+
+def by_keys(query, key, value, block):
+    """A block of columns at a time. The maximum so far changes, so what is summed so far is rescaled."""
+    q_len, k_len = query.size(-2), key.size(-2)
+    seen = causal_mask(q_len, k_len)
+    row_max = query.new_full((*query.shape[:-1], 1), -torch.inf)
+    total, acc = torch.zeros_like(row_max), query.new_zeros(*query.shape[:-1], value.size(-1))
+    for start in range(0, k_len, block):
+        columns = slice(start, start + block)
+        scores = query @ key[..., columns, :].mT / query.size(-1) ** 0.5  # (..., L, block)
+        scores = scores.masked_fill(~seen[:, columns], -torch.inf)
+        new_max = torch.maximum(row_max, scores.amax(-1, keepdim=True))
+        exp, shrink = (scores - new_max).exp(), (row_max - new_max).exp()
+        total = total * shrink + exp.sum(-1, keepdim=True)
+        acc = acc * shrink + exp @ value[..., columns, :]
+        row_max = new_max
+    return acc / total
+
+
+torch.manual_seed(0)
+query, key, value = torch.randn(2, 3, 40, 16), torch.randn(2, 3, 50, 16), torch.randn(2, 3, 50, 16)
+whole = scaled_dot_product_attention(query, key, value, is_causal=True)
+for name, function in (("blocks of queries", by_queries), ("blocks of keys", by_keys)):
+    error = (function(query, key, value, 16) - whole).abs().max()
+    print(f"{name}: equal to the whole matrix: {bool(error < 1e-5)}")
+print("scores held at once: whole", 40 * 50, "| blocks of queries", 16 * 50, "| blocks of keys", 40 * 16)

@@ -1,0 +1,408 @@
+"""The ledger: the Python blocks that a reader of the built site sees, and where each of their lines came from.
+
+The site is built once, with its own configuration, while a recorder watches (`build`). No rule of Markdown is
+written again: lines are strings that remember their origin, and the site's own preprocessors, given a subclass
+of their class, hand them on. Each fence carries its number into the HTML of this one build, and `proof` then
+reads the built pages and accounts for every block on them. What Markdown would pass over without a word (a
+fence that became prose, a section without its end) is a `Problem` with its file and line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
+from mkdocs.commands.build import build as build_site
+from mkdocs.config import load_config
+from mkdocs.plugins import BasePlugin
+from pymdownx.snippets import SnippetPreprocessor
+from pymdownx.superfences import SuperFencesBlockPreprocessor
+
+from sitekit.definitions import DefinitionPreprocessor, cut
+
+NUMBER = "data-published"  # the attribute that carries a fence's number into the HTML
+MARKER = re.compile(r"[> \t]*<!--[-\s]*((?:pytest-codeblocks:|pytest\.mark\.).*?)[-\s]*-->\s*")
+SCISSORS = re.compile(r"[ \t]*-+8<-+")
+PROSE_FENCE = re.compile(r"[>\s]*(?:(?:[-*+]|\d+[.)])\s+)*(?:`{3,}|~{3,})[^`]*$")
+
+
+class Origin(NamedTuple):
+    """A line of a file, its path written from the root of the repository."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class Line(str):
+    """A line of text that remembers where it came from."""
+
+    origin: Origin
+
+    def __new__(cls, text: str, origin: Origin) -> Line:
+        line = super().__new__(cls, text)
+        line.origin = origin
+        return line
+
+    def __radd__(self, indent: str) -> Line:
+        return Line(indent + str(self), self.origin)
+
+    def replace(self, *arguments: Any) -> Line:
+        return Line(super().replace(*arguments), self.origin)
+
+
+class Problem(NamedTuple):
+    """What an author must mend, and where."""
+
+    origin: Origin
+    message: str
+
+
+@dataclass
+class Fence:
+    """A fence that Markdown rendered, with the marker comments directly above it (text of the marker, line)."""
+
+    language: str
+    lines: list[Line]
+    opening: Origin
+    closing: Origin
+    markers: dict[str, Line]
+
+
+@dataclass
+class Output:
+    """The output that a page shows under a block; `file` is the file that it embeds whole, if it does."""
+
+    lines: list[str]
+    opening: Origin
+    closing: Origin
+    file: str | None
+
+    def origin(self, index: int) -> Origin:
+        """Return where the line of this index stands, or would stand."""
+        if self.file:
+            return Origin(self.file, index + 1)
+        return Origin(self.opening.path, min(self.opening.line + 1 + index, self.closing.line))
+
+
+@dataclass
+class Block:
+    """A Python block that a reader sees."""
+
+    lines: list[Line]
+    opening: Origin
+    console: bool = False
+    marks: list[Line] = field(default_factory=list)
+    before: Block | None = None
+    output: Output | None = None
+
+    def chain(self) -> list[Block]:
+        """Return the block after those that it continues."""
+        return [*(self.before.chain() if self.before else []), self]
+
+
+@dataclass
+class Page:
+    """A page as its reader gets it; `documents` are the dotted names that it takes from docstrings."""
+
+    source: str
+    documents: list[str] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    api_blocks: int = 0
+    text: str = ""
+
+
+@dataclass
+class Site:
+    """One language of the site; `failure` says why it has no pages."""
+
+    config: str
+    pages: list[Page] = field(default_factory=list)
+    failure: str = ""
+
+
+class Recorder(BasePlugin):
+    """Watches one build as the last of its plugins."""
+
+    def __init__(self, root: Path, create_outputs: bool) -> None:
+        super().__init__()
+        self.root, self.create_outputs = root, create_outputs
+        self.page, self.text, self.offset = Page(""), "", 0
+        self.pages: dict[Path, Page] = {}  # by built file
+        self.fences: list[Fence] = []
+        self.embedded: dict[Origin, str] = {}  # line of a directive -> the file that it embeds
+        self.warnings: list[str] = []
+
+    def relative(self, path: str | os.PathLike[str]) -> str:
+        """Return a path as messages write it."""
+        return Path(os.path.relpath(path, self.root)).as_posix()
+
+    def problem(self, line: str, message: str) -> None:
+        """Note what an author must mend; a line without an origin stands for the page."""
+        origin = getattr(line, "origin", Origin(self.page.source, 1))
+        self.page.problems.append(Problem(origin, message))
+
+    def on_config(self, config: Any) -> Any:
+        """Come last among the extensions."""
+        config.markdown_extensions.append(_Watch(self))
+        return config
+
+    def on_page_markdown(self, markdown: str, /, *, page: Any, **_: Any) -> str:
+        """Remember which page is rendered next; its front matter is gone, its line numbers are not."""
+        self.page = Page(
+            self.relative(page.file.abs_src_path), re.findall(r"^::: ([\w.]+)", markdown, re.MULTILINE)
+        )
+        self.pages[Path(page.file.abs_dest_path)] = self.page
+        raw = (self.root / self.page.source).read_text(encoding="utf-8")
+        self.text, self.offset = markdown, raw.removesuffix(markdown).count("\n")
+        if raw.startswith("\ufeff"):
+            self.problem("", "the page starts with a byte-order mark")
+        if not raw.endswith(markdown):
+            self.problem("", "a plugin rewrote the text of this page, so its lines cannot be traced")
+        return markdown
+
+
+class _Watch(Extension):
+    """Gives every preprocessor down to the fences a class that hands the origins on."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        traced: tuple[type[Any], ...] = (_Snippets, _Definitions, _Fences, _Carried)
+        known = (SnippetPreprocessor, DefinitionPreprocessor, SuperFencesBlockPreprocessor, Preprocessor)
+        preprocessor: Any
+        for preprocessor in md.preprocessors:
+            kind = next(new for new, old in zip(traced, known, strict=True) if isinstance(preprocessor, old))
+            bases = (kind, type(preprocessor))
+            preprocessor.__class__ = type(kind.__name__, bases, {"recorder": self.recorder})
+            if kind is _Fences:
+                break
+        md.preprocessors.register(_Opening(self.recorder), "published", 10**6)
+
+
+class _Opening(Preprocessor):
+    """Gives the lines of a page their origin. Docstrings come this way too; they are located by their text."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def run(self, lines: list[str]) -> list[str]:
+        if "\n".join(lines) != self.recorder.text:
+            return lines
+        source, first = self.recorder.page.source, self.recorder.offset + 1
+        return [Line(text, Origin(source, number)) for number, text in enumerate(lines, first)]
+
+
+class _Carried(Preprocessor):
+    """A preprocessor that knows nothing of origins (it normalises blanks): a line with the same words keeps its own."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        before = list(lines)
+        after = super().run(lines)
+        for index, (old, new) in enumerate(zip(before, after, strict=False)):
+            if isinstance(old, Line) and not isinstance(new, Line) and old.split() == new.split():
+                after[index] = Line(new, old.origin)
+        return after
+
+
+class _Watched(list[str]):
+    """A list that knows which of its lines is being read."""
+
+    at = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for self.at, line in enumerate(super().__iter__()):
+            yield line
+
+
+class _Definitions(DefinitionPreprocessor):
+    """Definitions by name. What cannot be embedded is noted and left out, and the rest of the page is read."""
+
+    recorder: Recorder
+
+    def run(self, lines: list[str]) -> list[str]:
+        watched = _Watched(lines)
+        while True:
+            try:
+                return super().run(watched)
+            except Exception as error:
+                line = watched[watched.at]
+                self.recorder.problem(line, str(error.__cause__ or error))
+                watched[watched.at] = line.replace(str(line), "")
+
+    def read_definition(self, path: Path, name: str) -> list[str]:
+        source = self.recorder.relative(path)
+        return [Line(text, Origin(source, number)) for text, number in cut(path, name)]
+
+
+class _Snippets(SnippetPreprocessor):
+    """Snippets. What pymdownx leaves out, or lets stand, without a word is a problem."""
+
+    recorder: Recorder
+    line = ""
+
+    def run(self, lines: list[str]) -> list[str]:
+        self.check_paths = False  # missing files are noted below, and the rest of the page is read
+        return super().run(lines)
+
+    def parse_snippets(self, lines: Any, *arguments: Any, **options: Any) -> list[str]:
+        return super().parse_snippets(self._watch(lines), *arguments, **options)
+
+    def _watch(self, lines: Iterable[str]) -> Iterator[str]:
+        for self.line in lines:
+            known = self.RE_ALL_SNIPPETS.match(self.line) or self.match_section(self.line)
+            if SCISSORS.match(self.line) and not known:
+                self.recorder.problem(self.line, f"looks like an embed, but is none: {self.line.strip()}")
+            yield self.line
+
+    def get_snippet_path(self, path: str) -> str | None:
+        found = super().get_snippet_path(path)
+        if not found and self.recorder.create_outputs and path.endswith(".out"):
+            found = str(Path(self.base_path[0], path))
+            Path(found).touch()
+        if not found:
+            self.recorder.problem(self.line, f"no such file: {path}")
+        elif found in self.seen:
+            self.recorder.problem(self.line, f"{path} embeds itself")
+        elif isinstance(self.line, Line):
+            self.recorder.embedded[self.line.origin] = self.recorder.relative(found)
+        return found
+
+    def read_lines(self, path: str) -> list[str]:
+        source = self.recorder.relative(path)
+        lines = [
+            Line(text, Origin(source, number)) for number, text in enumerate(super().read_lines(path), 1)
+        ]
+        if lines and lines[0].startswith("\ufeff"):
+            self.recorder.problem(lines[0], "the file starts with a byte-order mark")
+        return [*lines]
+
+    def extract_section(self, section: str, lines: list[str]) -> list[str]:
+        markers = [found for line in lines if (found := self.match_section(line)) and not found["escape"]]
+        kinds = [marker["type"].lower() for marker in markers if marker["name"] == section]
+        if kinds != ["start", "end"]:
+            self.recorder.problem(self.line, f"section {section!r} has {kinds}, not one start and one end")
+        return super().extract_section(section, lines)
+
+    def extract_lines(self, start: list[int | None], end: list[int | None], lines: list[str]) -> list[str]:
+        total = len(lines) - (not lines[-1])
+        for first, last in zip(start, end, strict=True):
+            low, high = first or 0, last or total
+            low, high = low + total * (low < 0), high + (total + 1) * (high < 0)
+            if not 0 <= low < high <= total:
+                self.recorder.problem(self.line, f"a range outside of the file's {total} lines")
+        return super().extract_lines(start, end, lines)
+
+    def dedent(self, lines: list[str]) -> list[str]:
+        texts = super().dedent(lines)
+        origins = [getattr(line, "origin", None) for line in lines] or [None]
+        return [Line(text, at) if at else text for text, at in zip(texts, origins, strict=True)]
+
+
+class _Fences(SuperFencesBlockPreprocessor):
+    """Fences. Each that is rendered is numbered; one that is left over as prose is a problem."""
+
+    recorder: Recorder
+    beyond = False
+
+    def search_nested(self, lines: list[str]) -> list[str]:
+        self.lines, self.claimed = lines, set[int]()
+        after = super().search_nested(lines)
+        for line in after:
+            if PROSE_FENCE.match(line):
+                message = "this fence is no block of code (no end, ill indented, or an unknown option)"
+                self.recorder.problem(line, f"{message}: {line.strip()}")
+        for index, line in enumerate(lines):
+            if index not in self.claimed and MARKER.fullmatch(line):
+                self.recorder.problem(line, f"a marker with no block directly below it: {line.strip()}")
+        return after
+
+    def parse_hl_lines(self, hl_lines: str) -> list[int]:
+        self.beyond = any(int(number) > self.line_count for number in re.findall(r"\d+", hl_lines or ""))
+        return super().parse_hl_lines(hl_lines)
+
+    def _store(self, source: str, code: str, start: int, end: int) -> None:
+        above = start
+        while above and (not self.lines[above - 1].strip("> \t") or MARKER.fullmatch(self.lines[above - 1])):
+            above -= 1
+        self.claimed.update(range(above, end))
+        opening, closing = self.lines[start], self.lines[end - 1]
+        inside = self.lines[start + 1 : end - 1]
+        if all(isinstance(line, Line) for line in (opening, *inside, closing)):
+            texts = self.rebuild_block(self.code).split("\n") if self.code else []
+            lines: Any = [Line(text, line.origin) for text, line in zip(texts, inside, strict=True)]  # type: ignore[union-attr]
+            markers: Any = {m[1]: line for line in self.lines[above:start] if (m := MARKER.fullmatch(line))}
+            language = (self.lang or "").lower()
+            self.recorder.fences.append(Fence(language, lines, opening.origin, closing.origin, markers))  # type: ignore[union-attr]
+            code = code.replace("<code", f'<code {NUMBER}="{len(self.recorder.fences) - 1}"', 1)
+        if self.beyond:
+            self.recorder.problem(opening, "highlights a line beyond the end of the block")
+        self.beyond = False
+        super()._store(source, code, start, end)
+
+
+class _Warnings(logging.Handler):
+    """Keeps what `mkdocs build --strict` would stop at."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(logging.WARNING)
+        self.recorder = recorder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.recorder.warnings.append(record.getMessage())
+
+
+def docs_dir(config: Path) -> Path:
+    """Return the folder of the pages that a configuration publishes."""
+    with warnings.catch_warnings(action="ignore"):
+        return Path(load_config(str(config)).docs_dir).resolve()
+
+
+def build(config: Path, root: Path, create_outputs: bool = False) -> Site:
+    """Build one language of the site into a temporary folder and return its ledger.
+
+    Args:
+        config: the site's own configuration.
+        root: the root of the repository, from which origins are written.
+        create_outputs: create each embedded `.out` file that is missing, empty, for the run to fill.
+    """
+    from tests.site.proof import prove
+
+    recorder = Recorder(root, create_outputs)
+    site = Site(recorder.relative(config))
+    log, handler = logging.getLogger("mkdocs"), _Warnings(recorder)
+    # the build tools' own deprecations are no business of the site; what they log is
+    with (
+        tempfile.TemporaryDirectory() as target,
+        contextlib.chdir(config.parent),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        settings = load_config(str(config), site_dir=target)
+        settings.plugins["published"] = recorder
+        log.addHandler(handler)
+        try:
+            settings.plugins.on_startup(command="build", dirty=False)
+            build_site(settings)
+            site.pages = prove(recorder, Path(target))
+        except (Exception, SystemExit) as error:
+            site.failure = "\n".join([*recorder.warnings, f"{type(error).__name__}: {error}"])
+        finally:
+            settings.plugins.on_shutdown()
+            log.removeHandler(handler)
+    return site
