@@ -64,7 +64,7 @@ class FormulaError(ValueError):
 class _Engine:
     """KaTeX in V8, started once per process (about 0.1 s).
 
-    It lives and ends in a thread of its own: V8 may be touched and freed only by the thread that started it or by
+    It lives and ends in a thread of its own: V8 may be freed only by the thread that started it or by
     its children, and who renders a page is not always the main thread (under Zensical it never is).
     """
 
@@ -75,16 +75,19 @@ class _Engine:
         self._thread = Thread(target=self._work, name="katex", daemon=True)
         self._thread.start()
         atexit.register(self._stop)
+        self.eval(KATEX.read_text(encoding="utf-8"))
+        self.eval(SETUP)
 
     def _work(self) -> None:
-        with MiniRacer() as engine:
-            engine.eval(KATEX.read_text(encoding="utf-8"))
-            engine.eval(SETUP)
-            while (program := self._asked.get()) is not None:
-                try:
-                    self._answered.put(engine.eval(program))
-                except JSEvalException as error:
-                    self._answered.put(error)
+        try:
+            with MiniRacer() as engine:
+                while (program := self._asked.get()) is not None:
+                    try:
+                        self._answered.put(engine.eval(program))
+                    except JSEvalException as error:
+                        self._answered.put(error)
+        except Exception as error:
+            self._answered.put(error)
 
     def _stop(self) -> None:
         self._asked.put(None)

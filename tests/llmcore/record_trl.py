@@ -17,6 +17,7 @@ Two runs over the same batch:
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -27,7 +28,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
-from trl import DPOConfig, DPOTrainer
+from trl.trainer.dpo_config import DPOConfig
+from trl.trainer.dpo_trainer import DPOTrainer
 from trl.trainer.utils import FusedCausalLMOutput
 
 SEED = 20250601
@@ -48,7 +50,7 @@ class LogitTable(PreTrainedModel, GenerationMixin):
     base_model_prefix = "model"
 
     def __init__(self, logits: Tensor):
-        super().__init__(PreTrainedConfig(vocab_size=len(WORDS), hidden_size=len(WORDS)))
+        super().__init__(PreTrainedConfig())
         self.model = Backbone(logits)
         self.lm_head = nn.Linear(len(WORDS), len(WORDS), bias=False, dtype=logits.dtype)
         self.lm_head.weight = nn.Parameter(torch.eye(len(WORDS), dtype=logits.dtype), requires_grad=False)
@@ -100,7 +102,7 @@ def make_trainer(policy: LogitTable, reference: LogitTable, beta: float, folder:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>", pad_token="<pad>")
     args = DPOConfig(
         folder,
-        loss_type="sigmoid",
+        loss_type=["sigmoid"],
         beta=beta,
         use_cpu=True,
         bf16=False,
@@ -120,11 +122,13 @@ def measure(
 ) -> dict:
     r"""One call of the trainer's loss, and what it saw on the way."""
     trainer.ref_model = reference
-    seen = {}
-    for name, model in (("policy", policy), ("reference", reference)):
-        model.register_forward_hook(
-            lambda _m, _i, output, name=name: seen.update({name: output.log_probs.detach()})
-        )
+    seen: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        return lambda _module, _inputs, output: seen.update({name: output.log_probs.detach()})
+
+    policy.register_forward_hook(keep("policy"))
+    reference.register_forward_hook(keep("reference"))
     trainer._metrics["train"].clear()
     loss = trainer.compute_loss(policy, inputs)
     assert isinstance(loss, Tensor)
@@ -150,7 +154,7 @@ def main() -> None:
     shape = (2 * len(PAIRS), longest, len(WORDS))
     # sixteenths: the same numbers in float32, float64 and JSON
     policy, reference = ((torch.randn(shape, generator=generator) * 32).round() / 16 for _ in range(2))
-    runs = []
+    runs, inputs = [], {}
     with tempfile.TemporaryDirectory() as folder:
         for beta in BETAS:
             tables = LogitTable(policy.clone()), LogitTable(reference.clone())

@@ -25,7 +25,7 @@ def make(*shape: int, dtype: torch.dtype = exact, seed: int = 0) -> torch.Tensor
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
-def randomised(module: nn.Module, dtype: torch.dtype = exact) -> nn.Module:
+def randomised(module, dtype: torch.dtype = exact):
     r"""Every parameter drawn anew: biases differ from zero and scores are far from uniform."""
     for seed, (_, parameter) in enumerate(sorted(module.named_parameters())):
         parameter.data = make(*parameter.shape, seed=100 + seed) * 0.2
@@ -89,8 +89,8 @@ def llama(
         num_key_value_heads=kv_heads,
         head_dim=head_dim,
         attention_bias=bias,
-        attn_implementation=implementation,
     )
+    config._attn_implementation = implementation
     library = LlamaAttention(config, layer_idx=0).to(dtype)
     library.load_state_dict(module.state_dict())
 
@@ -511,8 +511,12 @@ def test_converting_refuses(refuses):
         mha_to_gqa(MultiHeadAttention(E, H), 3)
     with refuses(0):
         mha_to_gqa(MultiHeadAttention(E, H), 0)
-    for name in ("kdim", "vdim", "out_dim"):
+    for other in (
+        MultiHeadAttention(E, H, kdim=40),
+        MultiHeadAttention(E, H, vdim=40),
+        MultiHeadAttention(E, H, out_dim=40),
+    ):
         with refuses(40, E):
-            mha_to_gqa(MultiHeadAttention(E, H, **{name: 40}), K)
+            mha_to_gqa(other, K)
     with refuses(H * 4, H * D):
         mha_to_gqa(MultiHeadAttention(E, H, v_head_dim=4), K)

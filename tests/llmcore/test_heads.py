@@ -1,5 +1,7 @@
 r"""Oracle: the definition index by index, `torch.repeat_interleave`, and transformers' `repeat_kv`."""
 
+from typing import Any
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,6 +132,7 @@ def test_repeat_kv_refuses(refuses):
     for shape in [(K, S, D), (B, K, 1, S, D), (S, D)]:
         with refuses(shape):
             repeat_kv(torch.zeros(shape), 2)
+    bad: Any
     for bad in (0, -1, 1.5):
         with refuses(bad):
             repeat_kv(torch.zeros(B, K, S, D), bad)

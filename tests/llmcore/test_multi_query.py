@@ -1,5 +1,7 @@
 r"""Oracle: `F.scaled_dot_product_attention` with `enable_gqa`, and transformers' `LlamaAttention`."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -92,15 +94,15 @@ def test_masks_equal_torch(shape, dtype, same, run_module):
         compare(same, run_module(module, x, attn_mask=hide), expected)
 
 
-def llama(module: nn.Module, implementation: str, dtype: torch.dtype) -> tuple[LlamaAttention, tuple]:
+def llama(module: nn.Module, implementation: str, dtype: torch.dtype) -> tuple[LlamaAttention, Callable]:
     r"""transformers' attention with our weights and a rotation by no angle."""
     config = LlamaConfig(
         hidden_size=E,
         num_attention_heads=H,
         num_key_value_heads=1,
         head_dim=D,
-        attn_implementation=implementation,
     )
+    config._attn_implementation = implementation
     library = LlamaAttention(config, layer_idx=0).to(dtype)
     library.load_state_dict(module.state_dict())
     return library, lambda x: (

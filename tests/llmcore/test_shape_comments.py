@@ -44,7 +44,7 @@ def sizes_in(text: str) -> list[str]:
 def described(docstring: str | None, section: str) -> dict[str, str]:
     r"""The entries of a section of a Google-style docstring, by name; what is returned has the name ""."""
     entries: dict[str, str] = {}
-    name, indent, inside = "", None, False
+    name, indent, inside, outer = "", None, False, 0
     for line in (docstring or "").splitlines():
         depth = len(line) - len(line.lstrip())
         if line.strip() == f"{section}:":
@@ -158,9 +158,10 @@ class Recorder:
             value if isinstance(value, tuple) else (value,),
             self.documentation[call.function].returns,
         )
-        if shapes and all(isinstance(tensor, Tensor) for tensor in returned):
+        tensors = [tensor for tensor in returned if isinstance(tensor, Tensor)]
+        if shapes and len(tensors) == len(returned):
             numbers = self.numbers(names)
-            call.seen += [(f"{call.function} returns", tuple(t.shape), numbers) for t in returned]
+            call.seen += [(f"{call.function} returns", tuple(t.shape), numbers) for t in tensors]
         return value
 
 
@@ -299,7 +300,7 @@ def value_of(size: str, known: dict[str, int]) -> float:
 
 
 def fit(text: str, shape: tuple[int, ...], known: dict[str, int], variables: dict[str, int]) -> str | None:
-    r"""Compare one written shape with one real shape. New letters go into `known`; what is wrong is returned."""
+    r"""Compare one written shape with one real shape. New letters go into `known`; returns what is wrong."""
     sizes = sizes_in(text)
     if len(sizes) != len(shape):
         return f"{text} is {shape}"
@@ -337,7 +338,7 @@ def fit_any(
 
 
 def judge(call: Call, comments: dict[str, str]) -> tuple[list[str], set[str]]:
-    r"""What is wrong in a call, and which comments it proves: those reached while all sizes were different."""
+    r"""What is wrong in a call, and which comments it proves: those reached with all sizes different."""
     known: dict[str, int] = {}
     if call.outer is not None:
         for texts, shape in call.outer.arguments:

@@ -1,9 +1,9 @@
-"""The ledger: the Python blocks that a reader of the built site sees, and where each of their lines came from.
+"""The ledger: the Python blocks that a reader of the built site sees, and where each line of them came from.
 
 The site is built once, with its own configuration, while a recorder watches (`build`). No rule of Markdown is
-written again: lines are strings that remember their origin, and the site's own preprocessors, given a subclass
-of their class, hand them on. Each fence carries its number into the HTML of this one build, and `proof` then
-reads the built pages and accounts for every block on them. What Markdown would pass over without a word (a
+written again: lines are strings that remember their origin, and the site's own preprocessors, given a
+subclass of their class, hand them on. Each fence carries its number into the HTML of this one build; `proof`
+then reads the built pages and accounts for every block on them. What Markdown would pass over silently (a
 fence that became prose, a section without its end) is a `Problem` with its file and line.
 """
 
@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
@@ -72,7 +72,7 @@ class Problem(NamedTuple):
 
 @dataclass
 class Fence:
-    """A fence that Markdown rendered, with the marker comments directly above it (text of the marker, line)."""
+    """A fence that Markdown rendered, with the markers directly above it (text and line)."""
 
     language: str
     lines: list[Line]
@@ -122,6 +122,7 @@ class Page:
     blocks: list[Block] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     api_blocks: int = 0
+    used: set[int] = field(default_factory=set)  # lines at which raw HTML was located
     text: str = ""
 
 
@@ -185,18 +186,17 @@ class _Watch(Extension):
     def extendMarkdown(self, md: Markdown) -> None:
         traced: tuple[type[Any], ...] = (_Snippets, _Definitions, _Fences, _Carried)
         known = (SnippetPreprocessor, DefinitionPreprocessor, SuperFencesBlockPreprocessor, Preprocessor)
-        preprocessor: Any
-        for preprocessor in md.preprocessors:
-            kind = next(new for new, old in zip(traced, known, strict=True) if isinstance(preprocessor, old))
-            bases = (kind, type(preprocessor))
-            preprocessor.__class__ = type(kind.__name__, bases, {"recorder": self.recorder})
+        for each in md.preprocessors:
+            kind = next(new for new, old in zip(traced, known, strict=True) if isinstance(each, old))
+            traced_class = type(kind.__name__, (kind, type(each)), {"recorder": self.recorder})
+            object.__setattr__(each, "__class__", traced_class)
             if kind is _Fences:
                 break
         md.preprocessors.register(_Opening(self.recorder), "published", 10**6)
 
 
 class _Opening(Preprocessor):
-    """Gives the lines of a page their origin. Docstrings come this way too; they are located by their text."""
+    """Gives the lines of a page their origin. Docstrings come by too; they are located by text."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class _Opening(Preprocessor):
 
 
 class _Carried(Preprocessor):
-    """A preprocessor that knows nothing of origins (it normalises blanks): a line with the same words keeps its own."""
+    """A preprocessor that knows nothing of origins: a line that keeps its words keeps its own."""
 
     def run(self, lines: list[str]) -> list[str]:
         before = list(lines)
@@ -232,7 +232,7 @@ class _Watched(list[str]):
 
 
 class _Definitions(DefinitionPreprocessor):
-    """Definitions by name. What cannot be embedded is noted and left out, and the rest of the page is read."""
+    """Definitions by name. What cannot be embedded is noted, and the rest of the page is read."""
 
     recorder: Recorder
 
@@ -342,15 +342,16 @@ class _Fences(SuperFencesBlockPreprocessor):
         while above and (not self.lines[above - 1].strip("> \t") or MARKER.fullmatch(self.lines[above - 1])):
             above -= 1
         self.claimed.update(range(above, end))
-        opening, closing = self.lines[start], self.lines[end - 1]
-        inside = self.lines[start + 1 : end - 1]
+        opening, *inside, closing = cast(list[Line], self.lines[start:end])
         if all(isinstance(line, Line) for line in (opening, *inside, closing)):
             texts = self.rebuild_block(self.code).split("\n") if self.code else []
-            lines: Any = [Line(text, line.origin) for text, line in zip(texts, inside, strict=True)]  # type: ignore[union-attr]
-            markers: Any = {m[1]: line for line in self.lines[above:start] if (m := MARKER.fullmatch(line))}
-            language = (self.lang or "").lower()
-            self.recorder.fences.append(Fence(language, lines, opening.origin, closing.origin, markers))  # type: ignore[union-attr]
-            code = code.replace("<code", f'<code {NUMBER}="{len(self.recorder.fences) - 1}"', 1)
+            lines = [Line(text, line.origin) for text, line in zip(texts, inside, strict=True)]
+            markers = {m[1]: line for line in self.lines[above:start] if (m := MARKER.fullmatch(line))}
+            fence = Fence(
+                (self.lang or "").lower(), lines, opening.origin, closing.origin, cast(Any, markers)
+            )
+            code = code.replace("<code", f'<code {NUMBER}="{len(self.recorder.fences)}"', 1)
+            self.recorder.fences.append(fence)
         if self.beyond:
             self.recorder.problem(opening, "highlights a line beyond the end of the block")
         self.beyond = False

@@ -1,4 +1,4 @@
-"""The proof that no block was missed: every built page is read by a parser of its own and each Python block accounted for.
+"""The proof that no block was missed: a parser of its own reads every built page.
 
 A Python block on a page is a numbered fence, or text of the source of the modules that the page documents, or
 text that stands somewhere in the page or in a docstring (raw HTML, examples). Anything else is a problem.
@@ -7,6 +7,7 @@ text that stands somewhere in the page or in a docstring (raw HTML, examples). A
 from __future__ import annotations
 
 import ast
+import copy
 import html
 import re
 from collections.abc import Iterable, Iterator
@@ -100,11 +101,10 @@ def prove(recorder: Recorder, target: Path) -> list[Page]:
     pages = [page for page in recorder.pages.values() if page.source]
     for message in recorder.warnings:
         quoted = re.findall(r"'([^']+)'", message)
-        page = next(
-            (page for page in pages if any(page.source.endswith(f"/{name}") for name in quoted)), pages[0]
-        )
-        lines = (recorder.root / page.source).read_text(encoding="utf-8").split("\n")
-        found = (number for number, line in enumerate(lines, 1) if any(name in line for name in quoted))
+        page = next((page for name in quoted for page in pages if page.source.endswith(f"/{name}")), pages[0])
+        lines = [*enumerate((recorder.root / page.source).read_text(encoding="utf-8").split("\n"), 1)]
+        words = [name for name in quoted if not page.source.endswith(f"/{name}")]
+        found = (number for word in words for number, line in lines if word in line)
         page.problems.append(Problem(Origin(page.source, next(found, 1)), message))
     return pages
 
@@ -128,9 +128,8 @@ def _thread(recorder: Recorder, fences: list[Fence]) -> None:
             elif not text.startswith("pytest.mark."):
                 recorder.problem(line, f"unknown marker: {text}")
         if fence.language in PYTHON:
-            block = Block(
-                fence.lines, fence.opening, fence.language in CONSOLE, marks, previous if continues else None
-            )
+            before = previous if continues else None
+            block = Block(fence.lines, fence.opening, fence.language in CONSOLE, marks, before)
             if continues and previous is None:
                 recorder.problem(continues, "there is no block above to continue")
             if expected:
@@ -154,28 +153,22 @@ def _unnumbered(recorder: Recorder, shown: Shown, api: ApiSource) -> None:
     if api.proves(text):
         page.api_blocks += 1
         return
-    files = {**api.texts}
+    wanted = text.split("\n")
+    places = [(source, whole.splitlines(), api.used[source]) for source, whole in api.texts.items()]
     if page.source:
-        files[page.source] = (recorder.root / page.source).read_text(encoding="utf-8")
-    for source, whole in files.items():
-        start = _find(text.split("\n"), whole.splitlines(), api.used.setdefault(source, set()))
-        if start is not None:
-            numbered = enumerate(text.split("\n"), start)
-            lines = [Line(line, Origin(source, number)) for number, line in numbered]
-            page.blocks.append(Block(lines, lines[0].origin, shown.language in CONSOLE))
-            return
+        whole = (recorder.root / page.source).read_text(encoding="utf-8")
+        places.append((page.source, [html.unescape(line) for line in whole.splitlines()], page.used))
+    for source, have, used in places:
+        # a line of a docstring is the whole line, one of raw HTML may have tags beside it
+        same = str.__contains__ if source == page.source else str.__eq__
+        for start in range(len(have) - len(wanted) + 1):
+            if start not in used and all(same(have[start + i].strip(), w.strip()) for i, w in enumerate(wanted)):
+                used.add(start)
+                lines = [Line(line, Origin(source, start + i)) for i, line in enumerate(wanted, 1)]
+                page.blocks.append(Block(lines, lines[0].origin, shown.language in CONSOLE))
+                return
     first = text.split("\n")[0]
     recorder.problem("", f"shown as Python, but neither in the page nor in the source it documents: {first}")
-
-
-def _find(wanted: list[str], have: list[str], used: set[int]) -> int | None:
-    """Return the number of the first line of consecutive lines that hold the wanted ones, each place once."""
-    unescaped = [html.unescape(line) for line in have]
-    for start in range(len(have) - len(wanted) + 1):
-        if start not in used and all(line.strip() in unescaped[start + i] for i, line in enumerate(wanted)):
-            used.add(start)
-            return start + 1
-    return None
 
 
 class ApiSource:
@@ -192,7 +185,7 @@ class ApiSource:
         self.texts = {
             f.relative_to(root).as_posix(): f.read_text(encoding="utf-8") for f in files if f.is_file()
         }
-        self.used: dict[str, set[int]] = {}
+        self.used: dict[str, set[int]] = {source: set() for source in self.texts}
         self.known: set[str] = set()
         for text in self.texts.values():
             for node in ast.walk(ast.parse(text)):
@@ -253,16 +246,10 @@ def _signature(name: str, arguments: ast.arguments, returns: ast.expr | None) ->
 
 
 def _short(node: ast.AST) -> str:
-    """Return an expression with dotted names cut to their last part, as mkdocstrings' cross-references are."""
+    """Return an expression with dotted names cut to their last part, as mkdocstrings shows them."""
 
     class Cut(ast.NodeTransformer):
         def visit_Attribute(self, node: ast.Attribute) -> Any:
             return ast.Name(node.attr, ast.Load())
 
-    return ast.unparse(
-        Cut().visit(ast.parse(ast.unparse(node)) if isinstance(node, ast.expr) else _copy(node))
-    )
-
-
-def _copy(node: ast.AST) -> ast.AST:
-    return ast.parse(f"lambda {ast.unparse(node)}: 0", mode="eval").body.args  # type: ignore[attr-defined]
+    return ast.unparse(Cut().visit(copy.deepcopy(node)))

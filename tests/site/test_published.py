@@ -1,0 +1,391 @@
+"""The mechanism that runs what is published, held against small sites with planted faults.
+
+Each fault must be reported at its file and line; the same site without faults must pass, every block counted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.site.ledger import Site, build
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CONFIG = """
+site_name: planted
+theme: {name: mkdocs, highlightjs: false}
+plugins:
+  - mkdocstrings:
+      handlers: {python: {paths: ["."], options: {show_source: true, show_root_heading: true, separate_signature: true}}}
+markdown_extensions:
+  - admonition
+  - attr_list
+  - md_in_html
+  - sitekit.definitions: {base_path: .}
+  - pymdownx.details
+  - pymdownx.highlight: {pygments_lang_class: true}
+  - pymdownx.snippets: {base_path: [.], check_paths: true, dedent_subsections: true}
+  - pymdownx.superfences
+  - pymdownx.tabbed: {alternate_style: true}
+validation: {links: {not_found: warn, anchors: warn}}
+"""
+
+PACKAGE = '''"""A package."""
+
+FACTOR: float = 0.5
+
+
+def half(x: float) -> float:
+    """Half of x.
+
+    Examples:
+        ```python
+        from tiny import half
+        assert half(4) == 2
+        ```
+
+        >>> from tiny import half
+        >>> half(3)
+        1.5
+    """
+    return FACTOR * x
+'''
+
+
+def plant(root: Path, files: dict[str, str]) -> Path:
+    """Write a site; `files` are pages unless they name a folder."""
+    everything = {"mkdocs.yml": CONFIG, "tiny/__init__.py": PACKAGE, "docs/index.md": "# Start\n", **files}
+    for name, text in everything.items():
+        path = root / (name if "/" in name or name == "mkdocs.yml" else f"docs/{name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return root
+
+
+def run(root: Path, *options: str, **environment: str) -> tuple[int, str]:
+    """Run pytest on a planted site, in a process of its own."""
+    (root / "pytest.ini").write_text("[pytest]\npublished_sites = mkdocs.yml\ntestpaths = docs\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.site.published", "-p", "no:cacheprovider", "-W", "error"]
+    variables = {name: value for name, value in os.environ.items() if name != "CI"} | environment
+    variables |= {"PYTHONPATH": os.pathsep.join([str(root), str(ROOT)]), "COLUMNS": "240", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [*command, *options], cwd=root, env=variables, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+# --- what a build must find wrong: page, text, place, message -------------------------------------------------
+
+SNIPPETS = {
+    "snippets/s.py": "# --8<-- [start:a]\nx = 1\n# --8<-- [end:a]\n# --8<-- [start:open]\ny = 2\n",
+    "snippets/bom.py": "\ufeffx = 1\n",
+    "snippets/loop.md": 'Again.\n\n--8<-- "snippets/loop.md"\n',
+}
+FAULTS = [
+    ("unclosed", "# A\n\n```python\nx = 1\n", "docs/unclosed.md:3", "no block of code"),
+    ("option", "# A\n\n```python titel=x\nx = 1\n```\n", "docs/option.md:3", "no block of code"),
+    ("indented", "# A\n\n    ```python\n  x = 1\n    ```\n", "docs/indented.md:3", "no block of code"),
+    ("in-list", "# A\n\n- ```python\n  x = 1\n  ```\n", "docs/in-list.md:3", "no block of code"),
+    ("beyond", '# A\n\n```python hl_lines="1 3"\nx = 1\n```\n', "docs/beyond.md:3", "beyond the end"),
+    ("missing", '# A\n\n```python\n--8<-- "snippets/none.py"\n```\n', "docs/missing.md:4", "no such file"),
+    ("no-name", '# A\n\n```python\n--8<-- "tiny/__init__.py:whole"\n```\n', "docs/no-name.md:4", "no definition 'whole'"),
+    ("curly", "# A\n\n```python\n--8<-- “snippets/s.py”\n```\n", "docs/curly.md:4", "embed"),
+    ("unquoted", "# A\n\n```python\n--8<-- snippets/s.py\n```\n", "docs/unquoted.md:4", "embed"),
+    ("range", '# A\n\n```python\n--8<-- "snippets/s.py:4:40"\n```\n', "docs/range.md:4", "range|never lines"),
+    ("section", '# A\n\n```python\n--8<-- "snippets/s.py:open"\n```\n', "docs/section.md:4", "section|no definition|embed"),
+    ("bom", '# A\n\n```python\n--8<-- "snippets/bom.py"\n```\n', "docs/bom.md:4|snippets/bom.py:1", "byte-order mark"),
+    ("page-bom", "\ufeff# A\n", "docs/page-bom.md:1", "byte-order mark"),
+    ("recursion", '# A\n\n--8<-- "snippets/loop.md"\n', "docs/recursion.md:3|snippets/loop.md:3", "embed"),
+    ("skip", "# A\n\n<!--pytest-codeblocks:skip-->\n\n```python\nx = 1\n```\n", "docs/skip.md:3", "without a reason"),
+    ("far", "# A\n\n<!--pytest-codeblocks:cont-->\n\nText.\n\n```python\nx = 1\n```\n", "docs/far.md:3", "directly below"),
+    ("first", "# A\n\n<!--pytest-codeblocks:cont-->\n```python\nx = 1\n```\n", "docs/first.md:3", "no block above"),
+    ("word", "# A\n\n<!--pytest-codeblocks:nonsense-->\n```python\nx = 1\n```\n", "docs/word.md:3", "unknown marker"),
+    ("lonely", "# A\n\n<!--pytest-codeblocks:expected-output-->\n```text\n1\n```\n", "docs/lonely.md:3", "no block above"),
+    ("text-mark", "# A\n\n<!--pytest-codeblocks:cont-->\n```text\n1\n```\n", "docs/text-mark.md:3", "Python block"),
+    ("link", "# A\n\nText.\n\n[there](index.md#nowhere)\n", "docs/link.md:5", "anchor"),
+    ("html", '# A\n\n<pre><code class="language-python">x\n= <b>1</b></code></pre>\n', "docs/html.md:1", "shown as Python"),
+    (
+        "front",
+        "---\ntitle: A\n---\n\n# A\n\n```python\nx = 1\n```\n\n```python\nx = 2\n",
+        "docs/front.md:11",
+        "no block of code",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """One site with every fault, built once."""
+    root = plant(tmp_path_factory.mktemp("faulty"), SNIPPETS | {f"{name}.md": text for name, text, *_ in FAULTS})
+    site = build(root / "mkdocs.yml", root)
+    assert not site.failure
+    return site
+
+
+@pytest.mark.parametrize(("name", "place", "message"), [(name, *rest) for name, _, *rest in FAULTS], ids=lambda v: v)
+def test_fault_of_a_page_is_found_where_it_is(faulty: Site, name: str, place: str, message: str) -> None:
+    page = next(page for page in faulty.pages if page.source == f"docs/{name}.md")
+    found = [str(origin) for origin, text in page.problems if re.search(message, text)]
+    assert any(origin in place.split("|") for origin in found), page.problems
+
+
+def test_a_page_without_fault_has_no_problem(faulty: Site) -> None:
+    assert [page.problems for page in faulty.pages if page.source == "docs/index.md"] == [[]]
+
+
+# --- what a reader sees, and where each line came from --------------------------------------------------------
+
+SEEN = {
+    "snippets/whole.py": "import math\n\nprint(math.sqrt(16))\n",
+    "snippets/part.py": "hidden = 0\n# --8<-- [start:a]\nif True:\n    x = 1\n# --8<-- [end:a]\n",
+    "seen.md": """# Seen
+
+```python title="snippets/whole.py" hl_lines="3"
+--8<-- "snippets/whole.py"
+```
+
+1.  List.
+
+    ``` py
+    a = 1
+    ```
+
+    !!! note
+
+        ~~~{.python3 .annotate}
+        b = 2  # (1)!
+        ~~~
+
+=== "Tab"
+
+    ```Python
+    --8<-- "tiny/__init__.py:half"
+    ```
+
+> ```python
+> c = 3
+> ```
+
+<!--
+```python
+hidden = 0
+```
+-->
+
+````markdown
+```python
+shown, but as Markdown
+```
+````
+
+<pre><code class="language-python">d = 1 &lt; 2
+assert d</code></pre>
+
+```pycon
+>>> 1 + 1
+2
+```
+""",
+    "api.md": "# API\n\n::: tiny\n",
+}
+
+
+def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
+    root = plant(tmp_path, SEEN)
+    site = build(root / "mkdocs.yml", root)
+    pages = {page.source: page for page in site.pages}
+    assert [page.problems for page in site.pages] == [[], [], []], site.failure
+    lines = [[f"{line.origin} {line}" for line in block.lines if line] for block in pages["docs/seen.md"].blocks]
+    assert sorted(lines) == sorted(
+        [
+            ["snippets/whole.py:1 import math", "snippets/whole.py:3 print(math.sqrt(16))"],
+            ["docs/seen.md:10 a = 1"],
+            ["docs/seen.md:16 b = 2  # (1)!"],
+            [
+                "tiny/__init__.py:3 from tiny import FACTOR",
+                *(f"tiny/__init__.py:{n} {text}" for n, text in enumerate(PACKAGE.split("\n"), 1) if text and 6 <= n),
+            ],
+            ["docs/seen.md:26 c = 3"],
+            ["docs/seen.md:41 d = 1 < 2", "docs/seen.md:42 assert d"],
+            ["docs/seen.md:45 >>> 1 + 1", "docs/seen.md:46 2"],
+        ]
+    )
+    # of the API page: the source of `half` and its signature, that of FACTOR; the two examples are blocks that run
+    assert pages["docs/api.md"].api_blocks == 3
+    assert [str(block.opening) for block in pages["docs/api.md"].blocks] == ["tiny/__init__.py:11", "tiny/__init__.py:14"]
+
+
+# --- whole runs of pytest -------------------------------------------------------------------------------------
+
+CLEAN = {
+    "snippets/whole.py": "import math\n\nprint(math.sqrt(16))\n",
+    "snippets/whole.out": "4.0\n",
+    "stub/__init__.py": "value = 1\n",
+    "api.md": "# API\n\n::: tiny\n",
+    "index.md": "# Start\n\n<!--published-counts-->\n3 pages, 10 blocks, 4 outputs\n",
+    "run.md": """# Run
+
+```python
+--8<-- "snippets/whole.py"
+```
+<!--pytest-codeblocks:expected-output-->
+```text title="Output"
+--8<-- "snippets/whole.out"
+```
+
+1.  The same again:
+
+    ```python
+    --8<-- "snippets/whole.py"
+    ```
+
+    <!--pytest-codeblocks:expected-output-->
+
+    ```text
+    4.0
+    ```
+
+```python
+import os, random, sys, stub
+os.environ["LEFT"], sys.argv[1:], stub.value, random.random = "1", ["-x"], 2, None
+os.chdir("..")
+```
+
+<!--pytest-codeblocks:cont-->
+```python
+assert stub.value == 2 and sys.modules["__main__"].stub is stub
+print(__name__, flush=True)
+sys.exit()
+```
+
+<!--pytest-codeblocks:expected-output-->
+
+```text
+__main__
+```
+
+```python
+import os, random, sys, stub
+assert stub.value == 1 and random.random() and "LEFT" not in os.environ and len(sys.argv) == 1
+assert not os.listdir()
+```
+
+Refused, since the shapes differ:
+
+<!--pytest.mark.xfail(raises=ValueError, reason="the shapes differ")-->
+```python
+print("so far")
+raise ValueError("3 is not 4")
+```
+<!--pytest-codeblocks:expected-output-->
+```text
+so far
+ValueError: 3 is not 4
+```
+
+Not run here: needs a GPU.
+
+<!--pytest.mark.skip(reason="needs a GPU")-->
+```python
+gpu()
+```
+
+```pycon
+>>> 1 + 1
+2
+```
+""",
+}
+BROKEN = [
+    ("snippets/whole.py", "math.sqrt(16)", "math.sqr(16)", "snippets/whole.py:3: AttributeError: module 'math' has no"),
+    ("snippets/whole.out", "4.0", "4.00", "snippets/whole.out:1: output: the block prints 4.0"),
+    ("docs/run.md", "    4.0", "    4.1", "docs/run.md:20: output: the block prints 4.0"),
+    ("docs/run.md", "stub.value == 2", "stub.value == 3", "docs/run.md:31: AssertionError"),
+    ("docs/run.md", "sys.exit()", "sys.exit(3)", "docs/run.md:33: SystemExit: 3"),
+    ("docs/run.md", "sys.exit()", "os._exit(0)", "docs/run.md:33: os._exit(0)"),
+    ("docs/run.md", "sys.exit()", "input()", "docs/run.md:33: waits for input()"),
+    ("docs/run.md", "sys.exit()", "while True: pass", "docs/run.md:33: Timeout: still running after"),
+    ("docs/run.md", "sys.exit()", "while True: print(1)", "docs/run.md:33: prints more than"),
+    ("docs/run.md", "sys.exit()", "sys.exit(", "docs/run.md:33: SyntaxError"),
+    ("docs/run.md", "assert not os.listdir()", "print(1)", "docs/run.md:43: prints what the page does not show: 1"),
+    ("docs/run.md", '"3 is not 4"', '"5 is not 4"', "docs/run.md:62: output: the block prints ValueError: 5 is not 4"),
+    ("docs/run.md", "raise ValueError(", "raise TypeError(", "docs/run.md:56: TypeError: 3 is not 4"),
+    ("docs/run.md", "Not run here: needs a GPU.", "Not run here.", "docs/run.md:67: the page does not tell its reader"),
+    ("docs/run.md", '(reason="needs a GPU")', "", "docs/run.md:67: pytest.mark.skip: the reason is missing"),
+    ("docs/run.md", "\n2\n", "\n3\n", "docs/run.md:73: output: expected '3', got '2'"),
+    ("tiny/__init__.py", "        1.5", "        1.6", "tiny/__init__.py:15: output: expected '1.6', got '1.5'"),
+    ("tiny/__init__.py", "half(4) == 2", "half(4) == 3", "tiny/__init__.py:12: AssertionError"),
+    ("docs/index.md", "10 blocks", "9 blocks", "docs/index.md:4: the numbers of pages, blocks and outputs are 3, 10, 4"),
+    ("mkdocs.yml", "plugins:", "plugins: [none]\nhooks:", "does not build"),
+]
+
+
+def test_clean_site_passes_and_is_counted(tmp_path: Path) -> None:
+    crlf = {"run.md": CLEAN["run.md"].replace("\n", "\r\n")}
+    code, text = run(plant(tmp_path, CLEAN | crlf))
+    assert code == 0, text
+    for line in (
+        "3 pages, 10 Python blocks seen, 9 run to their end",
+        "(1 are the same lines of the same files",
+        "4 printed outputs compared",
+        "3 more blocks, on API pages, equal the source",
+        "1 shown but not run",
+        "docs/run.md:68: needs a GPU",
+    ):
+        assert line in text, text
+
+
+@pytest.mark.parametrize(("file", "old", "new", "place"), BROKEN, ids=lambda value: None)
+def test_fault_is_reported_at_its_line(tmp_path: Path, file: str, old: str, new: str, place: str) -> None:
+    root = plant(tmp_path, CLEAN)
+    text = (root / file).read_text(encoding="utf-8")
+    assert old in text
+    (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    code, report = run(root, "--block-seconds=2")
+    assert code == 1, report
+    summary = report.split("short test summary info")[1]
+    assert place in summary, report
+    # nothing but the fault: the blocks beside it were judged all the same
+    assert summary.count("FAILED") <= 2, report
+
+
+def test_outputs_are_written_on_demand(tmp_path: Path) -> None:
+    files = CLEAN | {"run.md": CLEAN["run.md"].replace("    4.0", "    3.0\n    2.0").replace("\n", "\r\n")}
+    files |= {"snippets/whole.out": "", "index.md": CLEAN["index.md"].replace("10", "7")}
+    root = plant(tmp_path, files)
+    (root / "snippets/whole.out").unlink()
+    code, report = run(root, "--update-outputs")
+    assert code == 0, report
+    assert "-    2.0" in report
+    assert (root / "docs/run.md").read_bytes().decode() == CLEAN["run.md"].replace("\n", "\r\n")
+    assert (root / "snippets/whole.out").read_text(encoding="utf-8") == "4.0\n"
+    assert (root / "docs/index.md").read_text(encoding="utf-8") == CLEAN["index.md"]
+    assert run(root)[0] == 0
+
+
+def test_outputs_are_not_written_in_ci(tmp_path: Path) -> None:
+    code, report = run(plant(tmp_path, CLEAN), "--update-outputs", CI="true")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "not in CI" in report
+
+
+def test_a_page_that_is_not_collected_fails_the_run(tmp_path: Path) -> None:
+    code, report = run(plant(tmp_path, CLEAN), "--ignore=docs/run.md")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "published, but not collected: docs/run.md" in report
+
+
+def test_a_block_that_is_not_reached_fails_the_run(tmp_path: Path) -> None:
+    root = plant(tmp_path, CLEAN)
+    (root / "conftest.py").write_text(
+        "def pytest_runtest_protocol(item):\n    return True if item.name == 'line 3' else None\n", encoding="utf-8"
+    )
+    code, report = run(root)
+    assert code == 1, report
+    assert "0 failed, 1 not reached" in report
