@@ -58,7 +58,7 @@ def blockwise_attention(
     if attn_mask is not None:
         if attn_mask.device != query.device:
             raise ValueError(f"attn_mask is on {attn_mask.device}, query is on {query.device}")
-        batch, num_heads, q_len = query.shape[:3]
+        batch, num_heads, q_len, _ = query.shape
         expand_mask(attn_mask, (batch, num_heads, q_len, key.size(2)))  # for its checks: the mask stays small
         attn_mask = attn_mask[(None,) * (4 - attn_mask.dim())]
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
@@ -79,85 +79,87 @@ class _BlockwiseAttention(torch.autograd.Function):
             for rows, seen in blocks.queries():
                 q = blocks.stack(query[heads][:, rows]) * scale
                 mixed = torch.bmm(blocks.weights(q, k[:, seen], heads, rows), v[:, seen])
-                output[heads][:, rows] = mixed.view_as(output[heads][:, rows])
+                output[heads][:, rows] = blocks.unstack(mixed)
         return output
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_output: Tensor):
+    def backward(ctx: Any, grad_output: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
         query, key, value, attn_mask = ctx.saved_tensors
         is_causal, scale, block_size = ctx.settings
         grad_query, grad_key, grad_value = (torch.zeros_like(tensor) for tensor in (query, key, value))
-        grad_mask = torch.zeros_like(attn_mask) if ctx.needs_input_grad[3] else None
+        grad_mask = torch.zeros_like(upcast(attn_mask)) if ctx.needs_input_grad[3] else None
         blocks = _Blocks(query, key, attn_mask, is_causal, block_size)
         for heads, kv_heads in blocks.heads():
             k, v = upcast(key[kv_heads]), upcast(value[kv_heads])
             grad_k, grad_v = torch.zeros_like(k), torch.zeros_like(v)
             for rows, seen in blocks.queries():
-                q = blocks.stack(query[heads][:, rows]) * scale
-                grad_o = blocks.stack(grad_output[heads][:, rows])
-                weights = blocks.weights(q, k[:, seen], heads, rows)
-                grad_v[:, seen] += torch.bmm(weights.mT, grad_o)
-                grad_s = torch.bmm(grad_o, v[:, seen].mT)
-                grad_s -= (grad_s * weights).sum(-1, keepdim=True)  # through the softmax
-                grad_s *= weights
-                grad_k[:, seen] += torch.bmm(grad_s.mT, q)
-                grad_q = torch.bmm(grad_s, k[:, seen]) * scale
-                grad_query[heads][:, rows] = grad_q.view_as(grad_query[heads][:, rows])
+                q, grad_mixed = (blocks.stack(x[heads][:, rows]) for x in (query, grad_output))
+                weights = blocks.weights(q * scale, k[:, seen], heads, rows)
+                grad_v[:, seen] += torch.bmm(weights.mT, grad_mixed)
+                grad_scores = torch.bmm(grad_mixed, v[:, seen].mT)
+                grad_scores -= (grad_scores * weights).sum(-1, keepdim=True)
+                grad_scores *= weights  # now before the softmax
+                grad_k[:, seen] += torch.bmm(grad_scores.mT, q * scale)
+                grad_query[heads][:, rows] = blocks.unstack(torch.bmm(grad_scores, k[:, seen]) * scale)
                 if grad_mask is not None:
                     part = blocks.part(grad_mask, heads, rows, seen)
-                    part += blocks.by_head(grad_s).sum_to_size(part.shape)
+                    part += blocks.unstack(grad_scores).sum_to_size(part.shape)
             grad_key[kv_heads], grad_value[kv_heads] = grad_k, grad_v
         return grad_query, grad_key, grad_value, grad_mask, None, None, None
 
 
 class _Blocks:
-    r"""How the work is split, and the one buffer that the scores of every block are written to."""
+    r"""How the work is split, and the one buffer that every block's scores are written to."""
 
     def __init__(
         self, query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: bool, block_size: int
     ):
         (self.batch, num_heads, self.q_len, _), (self.num_kv_heads, self.k_len) = query.shape, key.shape[1:3]
         self.group = num_heads // self.num_kv_heads
-        fitting = max(16, BLOCK_SCORES // (self.group * self.k_len))
-        self.rows = min(block_size, self.q_len, fitting)
-        fitting = max(1, BLOCK_SCORES // (self.group * self.rows * self.k_len))
-        self.together = min(self.num_kv_heads, fitting)  # a batched product beats many small ones
-        self.buffer = upcast(query.new_empty(0)).new_empty(
-            self.together * self.group * self.rows * self.k_len
-        )
+        self.count = min(block_size, self.q_len, max(16, BLOCK_SCORES // (self.group * self.k_len)))
+        row_scores = self.group * self.count * self.k_len
+        self.together = min(
+            self.num_kv_heads, max(1, BLOCK_SCORES // row_scores)
+        )  # heads in a batched product
+        self.buffer = upcast(query.new_empty(0)).new_empty(self.together * row_scores)
+        self.corner = additive_mask(causal_mask(self.count, device=query.device), self.buffer.dtype)
         self.attn_mask, self.is_causal = attn_mask, is_causal
         self.may_hide_all = attn_mask is not None or (is_causal and self.q_len > self.k_len)
-        self.corner = additive_mask(causal_mask(self.rows, device=query.device), self.buffer.dtype)
 
     def heads(self) -> Iterator[tuple[tuple[int, slice], tuple[int, slice]]]:
-        r"""Indices into (B, H) and (B, K): some kv heads of one sequence and the query heads that share them."""
+        r"""Indices into (B, H) and (B, K): kv heads of one sequence and the query heads that share them."""
         for batch in range(self.batch):
             for first in range(0, self.num_kv_heads, self.together):
                 last = min(first + self.together, self.num_kv_heads)
                 yield (batch, slice(first * self.group, last * self.group)), (batch, slice(first, last))
 
     def queries(self) -> Iterator[tuple[slice, slice]]:
-        r"""A block of queries and the keys that any of them sees, unless there are none."""
-        for start in range(0, self.q_len, self.rows):
-            stop = min(start + self.rows, self.q_len)
+        r"""Some queries and the keys that any of them sees; queries that see none are left out."""
+        for start in range(0, self.q_len, self.count):
+            stop = min(start + self.count, self.q_len)
             seen = stop + self.k_len - self.q_len if self.is_causal else self.k_len
             if seen > 0:
                 yield slice(start, stop), slice(0, seen)
 
     def stack(self, x: Tensor) -> Tensor:
-        r"""(n * H/K, rows, width) to (n, H/K * rows, width): heads that share a kv head become its rows."""
+        r"""From (n * H/K, rows, width) to (n, H/K * rows, width): one product for all of a kv head."""
         return upcast(x).reshape(-1, self.group * x.size(1), x.size(2))
 
-    def by_head(self, scores: Tensor) -> Tensor:
-        r"""View (n, H/K * rows, keys) as (n * H/K, rows, keys), the layout of masks."""
-        return scores.view(-1, scores.size(1) // self.group, scores.size(2))
+    def unstack(self, x: Tensor) -> Tensor:
+        r"""From (n, H/K * rows, width) to (n * H/K, rows, width)."""
+        return x.view(-1, x.size(1) // self.group, x.size(2))
+
+    def part(self, mask: Tensor, heads: tuple[int, slice], rows: slice, seen: slice) -> Tensor:
+        r"""A block's view (n * H/K, rows, keys) of a four-dimensional mask; axes of length 1 stay so."""
+        index = (slice(heads[0], heads[0] + 1), heads[1], rows, seen)
+        return mask[tuple(at if n > 1 else slice(0, 1) for at, n in zip(index, mask.shape, strict=True))][0]
 
     def weights(self, query: Tensor, key: Tensor, heads: tuple[int, slice], rows: slice) -> Tensor:
-        r"""Softmax weights (n, H/K * rows, keys) of scaled queries (n, H/K * rows, D), keys (n, keys, D)."""
+        r"""Softmax weights (n, H/K * rows, keys) of stacked, scaled queries; the next call overwrites them."""
         shape = query.size(0), query.size(1), key.size(1)
         scores = torch.bmm(query, key.mT, out=self.buffer[: math.prod(shape)].view(shape))
-        by_head = self.by_head(scores)
+        by_head = self.unstack(scores)
         if self.is_causal:  # the block's last query sees the last of these keys: bottom-right once more
             corner = by_head[..., -by_head.size(1) :]
             corner += self.corner[-corner.size(1) :, -corner.size(2) :]
@@ -168,8 +170,3 @@ class _Blocks:
             return torch.softmax(scores, dim=-1, out=scores)
         hidden = scores.amax(-1, keepdim=True) == -torch.inf
         return torch.softmax(scores, dim=-1, out=scores).masked_fill_(hidden, 0.0)  # no key: 0, not NaN
-
-    def part(self, mask: Tensor, heads: tuple[int, slice], rows: slice, seen: slice) -> Tensor:
-        r"""View the block of a four-dimensional mask (heads, rows, keys); axes of length 1 stay as they are."""
-        index = (slice(heads[0], heads[0] + 1), heads[1], rows, seen)
-        return mask[tuple(at if n > 1 else slice(0, 1) for at, n in zip(index, mask.shape, strict=True))][0]

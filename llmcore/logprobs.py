@@ -82,7 +82,7 @@ class _PerTokenLogps(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_output: Tensor):
+    def backward(ctx: Any, grad_output: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
         logits, targets = ctx.saved_tensors
         grad_logits = torch.empty_like(logits)  # (B, T, V)
         grad_logits[:, -1] = 0.0

@@ -417,6 +417,15 @@ def test_dropout_draws_for_each_head_query_and_key():
     assert not torch.equal(zero[..., 0], zero[..., 1])
 
 
+def test_dropout_is_on_the_weights_and_not_on_the_output():
+    # each output is a mean over the keys that are left: none is zero, and its features agree
+    q, k, v = torch.zeros(2, 4, 20, 3), torch.zeros(2, 2, 60, 3), torch.ones(2, 2, 60, 5)
+    output = scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+    assert (output > 0.5).all()
+    assert torch.allclose(output, output[..., :1].expand_as(output))
+    assert not torch.allclose(output, torch.ones_like(output))
+
+
 def test_dropout_follows_the_generator():
     torch.manual_seed(1)
     first = dropped(0.5, 7)

@@ -83,6 +83,16 @@ def test_large_scores(name, dtype, shift, same, run):
     assert grad.isfinite().all()
 
 
+@every
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_each_row_has_its_own_maximum(name, dtype, same, run):
+    # against the maximum of all, the second row would be e^-2000 = 0 throughout
+    x = torch.tensor([[1000.0, 1001.0], [-1000.0, -1001.0]], dtype=dtype)
+    ours, theirs = run(lambda x: OURS[name](x, -1), x), run(lambda x: TORCH[name](x, -1), x)
+    same(ours[0], theirs[0], max(1e-10, 4000 * torch.finfo(dtype).eps))
+    assert ours[1].isfinite().all()
+
+
 def test_log_softmax_keeps_what_exp_loses(same, run):
     # e^-200 is 0 in float32 and log(0) is -inf; the true logarithm is -200
     x = torch.tensor([0.0, -200.0, -1000.0])

@@ -246,6 +246,11 @@ class _Definitions(DefinitionPreprocessor):
                 self.recorder.problem(line, str(error.__cause__ or error))
                 watched[watched.at] = line.replace(str(line), "")
 
+    def _file(self, name: str) -> Path:
+        if self.recorder.create_outputs and name.endswith(".out") and not (self.root / name).exists():
+            (self.root / name).touch()
+        return super()._file(name)
+
     def read_definition(self, path: Path, name: str) -> list[str]:
         source = self.recorder.relative(path)
         return [Line(text, Origin(source, number)) for text, number in cut(path, name)]
@@ -273,9 +278,6 @@ class _Snippets(SnippetPreprocessor):
 
     def get_snippet_path(self, path: str) -> str | None:
         found = super().get_snippet_path(path)
-        if not found and self.recorder.create_outputs and path.endswith(".out"):
-            found = str(Path(self.base_path[0], path))
-            Path(found).touch()
         if not found:
             self.recorder.problem(self.line, f"no such file: {path}")
         elif found in self.seen:

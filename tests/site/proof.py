@@ -162,7 +162,9 @@ def _unnumbered(recorder: Recorder, shown: Shown, api: ApiSource) -> None:
         # a line of a docstring is the whole line, one of raw HTML may have tags beside it
         same = str.__contains__ if source == page.source else str.__eq__
         for start in range(len(have) - len(wanted) + 1):
-            if start not in used and all(same(have[start + i].strip(), w.strip()) for i, w in enumerate(wanted)):
+            if start not in used and all(
+                same(have[start + i].strip(), w.strip()) for i, w in enumerate(wanted)
+            ):
                 used.add(start)
                 lines = [Line(line, Origin(source, start + i)) for i, line in enumerate(wanted, 1)]
                 page.blocks.append(Block(lines, lines[0].origin, shown.language in CONSOLE))

@@ -80,7 +80,7 @@ class State:
         self.preload: list[str] = config.getini("published_preload")
         self.docs: dict[Path, Path] = {}
         self.sites: dict[Path, Site] = {}
-        self.outcomes: dict[tuple[tuple[str, Origin], ...], str | Exception] = {}
+        self.outcomes: dict[tuple[tuple[str, Origin], ...], sandbox.Outcome] = {}
         self.edits: dict[Path, dict[tuple[int, int], list[str]]] = {}
         self.counts: Counter[str] = Counter()
         self.skipped: list[str] = []
@@ -89,28 +89,26 @@ class State:
     def site(self, path: Path) -> Site | None:
         """Return the site that publishes a file; it is built when first asked for."""
         for config in self.configs:
-            docs = self.docs.setdefault(config, self.docs.get(config) or docs_dir(config))
-            if path.is_relative_to(docs):
+            if config not in self.docs:
+                try:
+                    self.docs[config] = docs_dir(config)
+                except (Exception, SystemExit) as error:
+                    raise pytest.UsageError(f"{config}: {error}") from error
+            if path.is_relative_to(self.docs[config]):
                 if config not in self.sites:
                     self.sites[config] = build(config, self.root, self.update)
                 return self.sites[config]
         return None
 
-    def run(self, block: Block) -> str:
-        """Run a block, or repeat what became of the same lines of the same files on another page."""
+    def run(self, block: Block) -> sandbox.Outcome:
+        """Run a block, or tell what became of the same lines of the same files on another page."""
         key = tuple((line, line.origin) for part in block.chain() for line in part.lines)
         self.counts["shared"] += key in self.outcomes
         if key not in self.outcomes:
             for name in self.preload:
                 importlib.import_module(name)
-            try:
-                self.outcomes[key] = sandbox.run(block, self.root, self.seconds)
-            except Exception as error:
-                self.outcomes[key] = error
-        outcome = self.outcomes[key]
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+            self.outcomes[key] = sandbox.run(block, self.root, self.seconds)
+        return self.outcomes[key]
 
     def edit(self, origin: Origin, end: int, lines: list[str]) -> None:
         """Replace the lines of a file from `origin` to before `end` when the run is over."""
@@ -231,19 +229,17 @@ class PublishedBlock(codeblocks.TestBlock):
 
     def runtest(self) -> None:
         state, block, purpose = self.config.stash[STATE], self.obj, self.get_closest_marker("xfail")
-        error: Exception | None = None
-        try:
-            printed = state.run(block)
-        except Exception as failure:
-            if purpose is None or block.output is None or not isinstance(failure, purpose.kwargs["raises"]):
-                raise
-            error, printed = failure, f"{type(failure).__name__}: {failure}"
+        printed, error = state.run(block)
+        if error and not (purpose and block.output and isinstance(error, purpose.kwargs["raises"])):
+            raise error
+        if error:
+            printed += f"{type(error).__name__}: {error}"
         if block.output is not None:
             self._compare(state, block, printed)
         elif printed.strip() and not block.console and state.house:
             first = printed.strip().split("\n")[0]
             raise Located([Problem(block.opening, f"prints what the page does not show: {first}")])
-        if error is not None:
+        if error:
             raise error
 
     @staticmethod

@@ -24,7 +24,7 @@ import types
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from tests.site.ledger import Block, Origin
 
@@ -52,8 +52,15 @@ class Limited(io.StringIO):
         return super().write(text)
 
 
-def run(block: Block, root: Path, seconds: float) -> str:
-    """Run a block after those that it continues.
+class Outcome(NamedTuple):
+    """What a block printed, and the error that ended it."""
+
+    printed: str
+    error: Exception | None = None
+
+
+def run(block: Block, root: Path, seconds: float) -> Outcome:
+    """Run a block after those that it continues; what they print is not its output.
 
     Args:
         block: what to run.
@@ -61,36 +68,34 @@ def run(block: Block, root: Path, seconds: float) -> str:
         seconds: how long it may take.
 
     Returns:
-        What it printed, without what the blocks before it printed.
-
-    Raises:
-        BlockError: it exits, does not end, floods its output, waits for input or leaves a thread running.
-        Exception: whatever it raises.
+        Its output and its error: a `BlockError` where it exits with an error, does not end, floods its output,
+        waits for input or leaves a thread running, else whatever it raised.
     """
     output = Limited()
-    with _alone(block, root) as module, _limited(seconds):
-        threads = set(threading.enumerate())
-        for part in block.chain():
-            output = Limited()
-            try:
-                with contextlib.redirect_stdout(output):
-                    (_run_console if part.console else _run_statements)(part, root, module)
-            except SystemExit as end:
-                if end.code not in (None, 0):
-                    raise BlockError(f"SystemExit: {end.code}") from end
-            except Exception:
-                if part is block or not any("xfail" in mark for mark in part.marks):
+    try:
+        with _alone(block, root) as module, _limited(seconds):
+            threads = set(threading.enumerate())
+            for part in block.chain():
+                output = Limited()
+                try:
+                    with contextlib.redirect_stdout(output):
+                        (_run_console if part.console else _run_statements)(part, root, module)
+                except SystemExit as end:
+                    if end.code not in (None, 0):
+                        raise BlockError(f"SystemExit: {end.code}") from end
+                except Exception:
+                    if part is block or not any("xfail" in mark for mark in part.marks):
+                        raise
+                except (Timeout, KeyboardInterrupt):
                     raise
-            except (Timeout, KeyboardInterrupt):
-                raise
-            except BaseException as end:
-                raise BlockError(f"{type(end).__name__}: {end}") from end
-        left = [
-            thread.name for thread in threading.enumerate() if thread not in threads and not thread.daemon
-        ]
-        if left:
-            raise BlockError(f"leaves a thread running: {', '.join(left)}")
-    return output.getvalue()
+                except BaseException as end:
+                    raise BlockError(f"{type(end).__name__}: {end}") from end
+            left = [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
+            if left:
+                raise BlockError(f"leaves a thread running: {', '.join(sorted(left))}")
+    except Exception as error:
+        return Outcome(output.getvalue(), error)
+    return Outcome(output.getvalue())
 
 
 def _run_statements(block: Block, root: Path, module: types.ModuleType) -> None:
@@ -202,6 +207,7 @@ def _alone(block: Block, root: Path) -> Iterator[types.ModuleType]:
     theirs = {"builtins", "os", "sys", "random", "math", "time", "torch", "torch.nn", "torch.nn.functional"}
     found = [each for name, each in sys.modules.items() if name in theirs or name.split(".")[0] in ours]
     modules = [(vars(each), dict(vars(each))) for each in found]  # a name that the block replaces comes back
+    known = set(sys.modules)
     environment, path, main, seed = (
         dict(os.environ),
         list(sys.path),
@@ -230,6 +236,9 @@ def _alone(block: Block, root: Path) -> Iterator[types.ModuleType]:
         finally:
             for names, old in modules:
                 names.update(old)
+            for name in set(sys.modules) - known:
+                if name.split(".")[0] in ours:
+                    del sys.modules[name]
             os.environ.clear()
             os.environ.update(environment)
             sys.path[:], sys.modules["__main__"] = path, main
