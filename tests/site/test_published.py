@@ -299,7 +299,7 @@ def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
     assert pages["docs/api.md"].api_blocks == 2
     assert [str(block.opening) for block in pages["docs/api.md"].blocks] == [
         "tiny/__init__.py:11",
-        "tiny/__init__.py:14",
+        "tiny/__init__.py:15",
     ]
 
 
@@ -496,7 +496,7 @@ BROKEN = [
         "<!--published-counts-->\n1 page, 1 block, 1 output\n",
         "docs/counted.md:2: the numbers of pages, blocks and",
     ),
-    ("api", "# API\n\n::: tiny\n", "tiny/__init__.py:15: output: expected '1.6', got '1.5'"),
+    ("api", "# API\n\n::: tiny\n", "tiny/__init__.py:16: output: expected '1.6', got '1.5'"),
 ]
 SHORT = {
     "CONT": "<!--pytest-codeblocks:cont-->",
