@@ -6,6 +6,7 @@ Standard library only, and readable by a Python too old for the project, which i
 
 import argparse
 import hashlib
+import io
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 OLDEST = (3, 11)
+SETTINGS = {"PYTHONUTF8": "1", "NO_MKDOCS_2_WARNING": "1"}
 
 CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
 MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
@@ -103,7 +105,8 @@ def main():
             f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed, {sys.executable} is {sys.version.split()[0]}"
         )
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     width = max(map(len, TASKS))
     lines = [f"  {name:{width}}  {task.help}" for name, task in TASKS.items()]
     parser = argparse.ArgumentParser(
@@ -120,9 +123,7 @@ def main():
     for number, command in enumerate(task.commands, 1):
         arguments = command.split() + (options.args if number == len(task.commands) else [])
         try:
-            code = subprocess.run(
-                [str(PYTHON), *arguments], cwd=ROOT, env=os.environ | {"PYTHONUTF8": "1"}
-            ).returncode
+            code = subprocess.run([str(PYTHON), *arguments], cwd=ROOT, env=os.environ | SETTINGS).returncode
         except KeyboardInterrupt:
             code = 130
         if code:

@@ -156,7 +156,7 @@ class _Blocks:
         return mask[tuple(at if n > 1 else slice(0, 1) for at, n in zip(index, mask.shape, strict=True))][0]
 
     def weights(self, query: Tensor, key: Tensor, heads: tuple[int, slice], rows: slice) -> Tensor:
-        r"""Softmax weights (n, H/K * rows, keys) of stacked, scaled queries; the next call overwrites them."""
+        r"""Softmax weights (n, H/K * rows, keys) of stacked, scaled queries, until the next call."""
         shape = query.size(0), query.size(1), key.size(1)
         scores = torch.bmm(query, key.mT, out=self.buffer[: math.prod(shape)].view(shape))
         by_head = self.unstack(scores)

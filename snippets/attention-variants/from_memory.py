@@ -31,7 +31,8 @@ class GQA(nn.Module):
         n_rep = self.num_heads // self.num_kv_heads
         k, v = k.repeat_interleave(n_rep, dim=1), v.repeat_interleave(n_rep, dim=1)  # (B, H, S, D)
         scores = q @ k.transpose(-2, -1) / math.sqrt(self.head_dim)  # (B, H, L, S)
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril(k.size(2) - length)  # bottom-right
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device)
+        seen = seen.tril(k.size(2) - length)  # (L, S), bottom-right
         weights = scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
         out = (weights @ v).transpose(1, 2).reshape(batch, length, -1)  # (B, L, H*D)
         return self.o_proj(out), past

@@ -1,5 +1,6 @@
 import torch
 
+from llmcore.attention import scaled_dot_product_attention
 from llmcore.heads import merge_heads, split_heads
 
 x = torch.arange(12).view(1, 3, 4)  # (B, L, E): 3 tokens, 2 heads of 2; token t holds 4t .. 4t+3
@@ -26,3 +27,13 @@ except RuntimeError as error:
 merged = back.reshape(1, 3, 4)
 print("reshape copies:", merged.data_ptr() != output.data_ptr())
 print("split_heads copies:", split_heads(x, 2).data_ptr() != x.data_ptr())
+
+torch.manual_seed(0)
+x = torch.randn(1, 3, 4)
+changed = x.clone()
+changed[:, -1] += 1.0  # the last token; under a causal mask earlier outputs must not move
+splits = {"view + transpose": lambda x: split_heads(x, 2), "straight view": lambda x: x.view(1, 2, 3, 2)}
+for name, split in splits.items():
+    heads = [split(t) for t in (x, changed)]  # q = k = v
+    one, two = (merge_heads(scaled_dot_product_attention(h, h, h, is_causal=True)) for h in heads)
+    print(f"{name}: earlier outputs move by {(one - two)[:, :-1].abs().max():.2f}")

@@ -1,4 +1,4 @@
-"""The backward pass of attention in five matrix products, held to autograd."""
+"""The backward pass of attention in five formulas, held to autograd."""
 
 import math
 

@@ -4,6 +4,7 @@ import torch
 
 from llmcore.attention import scaled_dot_product_attention
 from llmcore.masks import causal_mask
+from llmcore.softmax import softmax
 
 
 def by_queries(query, key, value, block):
@@ -14,7 +15,7 @@ def by_queries(query, key, value, block):
     for start in range(0, q_len, block):
         rows = slice(start, start + block)
         scores = query[..., rows, :] @ key.mT / query.size(-1) ** 0.5  # (..., block, S)
-        out.append(scores.masked_fill(~seen[rows], -torch.inf).softmax(-1) @ value)
+        out.append(softmax(scores.masked_fill(~seen[rows], -torch.inf)) @ value)
     return torch.cat(out, dim=-2)
 
 
@@ -29,17 +30,20 @@ def by_keys(query, key, value, block):
         scores = query @ key[..., columns, :].mT / query.size(-1) ** 0.5  # (..., L, block)
         scores = scores.masked_fill(~seen[:, columns], -torch.inf)
         new_max = torch.maximum(row_max, scores.amax(-1, keepdim=True))
-        exp, shrink = (scores - new_max).exp(), (row_max - new_max).exp()
+        shift = new_max.masked_fill(new_max == -torch.inf, 0.0)  # nothing seen yet: -inf - (-inf) is NaN
+        exp, shrink = (scores - shift).exp(), (row_max - shift).exp()
         total = total * shrink + exp.sum(-1, keepdim=True)
         acc = acc * shrink + exp @ value[..., columns, :]
         row_max = new_max
-    return acc / total
+    return acc / total.masked_fill(total == 0.0, 1.0)  # a row that sees no key at all: 0
 
 
 torch.manual_seed(0)
-query, key, value = torch.randn(2, 3, 40, 16), torch.randn(2, 3, 50, 16), torch.randn(2, 3, 50, 16)
-whole = scaled_dot_product_attention(query, key, value, is_causal=True)
-for name, function in (("blocks of queries", by_queries), ("blocks of keys", by_keys)):
-    error = (function(query, key, value, 16) - whole).abs().max()
-    print(f"{name}: equal to the whole matrix: {bool(error < 1e-5)}")
-print("scores held at once: whole", 40 * 50, "| blocks of queries", 16 * 50, "| blocks of keys", 40 * 16)
+for q_len, k_len in ((40, 50), (50, 40)):  # with 50 queries over 40 keys the first 10 see nothing
+    query = torch.randn(2, 3, q_len, 16)
+    key, value = torch.randn(2, 2, 3, k_len, 16)
+    whole = scaled_dot_product_attention(query, key, value, is_causal=True)
+    for name, function in (("blocks of queries", by_queries), ("blocks of keys", by_keys)):
+        error = (function(query, key, value, 16) - whole).abs().max()
+        print(f"L = {q_len}, S = {k_len}, {name}: equal to the whole matrix: {bool(error < 1e-5)}")
+print("scores held at once, L = 40, S = 50: whole", 40 * 50, "| blocks of queries", 16 * 50, "| blocks of keys", 40 * 16)

@@ -20,6 +20,11 @@ def textbook_fill(query, key, value, mask):
     return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1) @ value
 
 
+def textbook_repaired(query, key, value, mask):
+    scores = query @ key.mT / query.size(-1) ** 0.5
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1).nan_to_num() @ value
+
+
 def run(attention):
     torch.manual_seed(0)
     layers = nn.ModuleDict({name: nn.Linear(8, 8) for name in ("q_proj", "k_proj", "v_proj", "o_proj")})
@@ -34,6 +39,9 @@ def run(attention):
 for name, attention in (
     ("scores + mask", textbook_add),
     ("masked_fill", textbook_fill),
+    ("scores + mask, nan_to_num of the output", lambda *x: textbook_add(*x).nan_to_num()),
+    ("masked_fill, nan_to_num of the output", lambda *x: textbook_fill(*x).nan_to_num()),
+    ("masked_fill, nan_to_num of the weights", textbook_repaired),
     ("F.scaled_dot_product_attention", F.scaled_dot_product_attention),
     ("llmcore", scaled_dot_product_attention),
 ):

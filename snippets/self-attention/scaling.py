@@ -5,7 +5,7 @@ import torch
 torch.manual_seed(0)
 n_keys, draws = 64, 2000
 
-print("scale     d   var(score)   largest weight   ‖J‖      ‖dq‖     (medians over queries)")
+print("scale     d   var(score)   largest weight   ‖J‖      ‖dq‖   mean ‖dq‖   (else medians over queries)")
 for d in (16, 64, 256, 1024):
     query = torch.randn(draws, 1, d)
     key = torch.randn(draws, n_keys, d)
@@ -16,6 +16,7 @@ for d in (16, 64, 256, 1024):
         jacobian = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
         d_scores = (jacobian @ upstream[:, :, None]).transpose(-2, -1)
         d_query = (d_scores @ key).squeeze(1) * scale
-        norms = jacobian.flatten(1).norm(dim=1).median(), d_query.norm(dim=1).median()
+        d_query = d_query.norm(dim=1)
+        norms = jacobian.flatten(1).norm(dim=1).median(), d_query.median()
         var = float(f"{(dots * scale).var():.3g}")
-        print(f"{name:<5}{d:>6}{var:>13g}{p.amax(-1).median():>17.3f}{norms[0]:>9.2g}{norms[1]:>9.2g}")
+        print(f"{name:<5}{d:>6}{var:>13g}{p.amax(-1).median():>17.3f}{norms[0]:>9.2g}{norms[1]:>9.2g}{d_query.mean():>10.2g}")

@@ -1,4 +1,4 @@
-r"""Oracle: `F.scaled_dot_product_attention` with explicit masks; `gradcheck`; the memory that torch hands out."""
+r"""Oracle: `F.scaled_dot_product_attention` with explicit masks; `gradcheck`; the memory that torch counts."""
 
 import pytest
 import torch

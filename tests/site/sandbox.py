@@ -68,7 +68,7 @@ def run(block: Block, root: Path, seconds: float) -> Outcome:
         seconds: how long it may take.
 
     Returns:
-        Its output and its error: a `BlockError` where it exits with an error, does not end, floods its output,
+        Its output and its error: a `BlockError` where it exits with an error, does not end, prints too much,
         waits for input or leaves a thread running, else whatever it raised.
     """
     output = Limited()

@@ -22,8 +22,10 @@ site_name: planted
 theme: {name: mkdocs, highlightjs: false}
 plugins:
   - mkdocstrings:
-      handlers: {python: {paths: ["."], options: {show_source: true, show_root_heading: true, separate_signature: true,
-        show_signature_annotations: true}}}
+      handlers:
+        python:
+          paths: ["."]
+          options: {show_source: true, separate_signature: true, show_signature_annotations: true}
 markdown_extensions:
   - admonition
   - attr_list
@@ -99,7 +101,7 @@ def run(root: Path, *options: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-# --- what a build must find wrong: page, text, place, message -------------------------------------------------
+# --- what a build must find wrong: page, text, place, message -----------------------------------------------
 
 SNIPPETS = {
     "snippets/s.py": "# --8<-- [start:a]\nx = 1\n# --8<-- [end:a]\n# --8<-- [start:open]\ny = 2\n",
@@ -212,7 +214,7 @@ def test_a_page_without_fault_has_no_problem(faulty: Site) -> None:
     assert [page.problems for page in faulty.pages if page.source == "docs/index.md"] == [[]]
 
 
-# --- what a reader sees, and where each line came from --------------------------------------------------------
+# --- what a reader sees, and where each line came from ------------------------------------------------------
 
 SEEN = {
     "snippets/whole.py": "import math\n\nprint(math.sqrt(16))\n",
@@ -287,7 +289,7 @@ def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
                 *(
                     f"tiny/__init__.py:{n} {text}"
                     for n, text in enumerate(PACKAGE.split("\n"), 1)
-                    if text and 6 <= n
+                    if text and n >= 6
                 ),
             ],
             ["docs/seen.md:26 c = 3"],
@@ -303,7 +305,7 @@ def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
     ]
 
 
-# --- whole runs of pytest -------------------------------------------------------------------------------------
+# --- whole runs of pytest -----------------------------------------------------------------------------------
 
 CLEAN = {
     "snippets/whole.py": "import math\n\nprint(math.sqrt(16))\n",
