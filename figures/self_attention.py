@@ -41,8 +41,8 @@ def shapes(lang: str) -> Figure:
             f"{_shape(mha.o_proj(merged))}.",
         ),
         caption=(
-            "batch 为 10、8 个 head、2 个 query、4 个 key 时，每一步的形状。分数矩阵是唯一同时含有 query 长"
-            "度与 key 长度的张量。",
+            "batch 为 10、8 个 head、2 个 query、4 个 key 时，每一步的形状。形状里同时含有 query 长度与 key "
+            "长度的，只有分数和由它得到的权重。",
             "Every shape for a batch of 10, 8 heads, 2 queries and 4 keys. The scores, and the weights "
             "made of them, are the only tensors with both lengths in their shape.",
         ),
@@ -157,7 +157,7 @@ def scaling(lang: str) -> Figure:
         for name, scale in (("1", 1.0), ("√", d**-0.5), ("d", 1 / d)):
             spread[name].append((d, float((query @ key.mT * scale).std())))
             largest = attention_weights(query, key, scale=scale).amax(-1)
-            peak[name].append((d, float(largest.mean())))
+            peak[name].append((d, float(largest.median())))
     none, root, whole = (peak[name][-1][1] for name in ("1", "√", "d"))
     figure = Figure(
         lang,
@@ -168,12 +168,12 @@ def scaling(lang: str) -> Figure:
         ),
         desc=(
             "两张折线图，横轴是 head_dim d，从 4 到 1024。上图是分数的标准差：不缩放时等于 √d，从 2 升到 32"
-            "；除以 √d 时始终是 1；除以 d 时从 0.5 降到 1/32。下图是 64 个 key 中最大的权重的平均值：d = "
+            "；除以 √d 时始终是 1；除以 d 时从 0.5 降到 1/32。下图是 64 个 key 中最大的权重的中位数：d = "
             f"1024 时，不缩放为 {decimals(none, 2)}，除以 √d 为 {decimals(root, 2)}，除以 d 为 "
             f"{decimals(whole, 2)}，接近均匀的 1/64。",
             "Two line charts over head_dim d from 4 to 1024. Above, the standard deviation of the scores: "
             "without a scale it is √d, from 2 up to 32; divided by √d it stays at 1; divided by d it falls "
-            "from 0.5 to 1/32. Below, the mean of the largest of 64 weights: at d = 1024 it is "
+            "from 0.5 to 1/32. Below, the median of the largest of 64 weights: at d = 1024 it is "
             f"{decimals(none, 2)} without a scale, {decimals(root, 2)} divided by √d and "
             f"{decimals(whole, 2)} divided by d, next to the uniform 1/64.",
         ),
@@ -194,7 +194,7 @@ def scaling(lang: str) -> Figure:
     lower = Axes(figure, 56, 366, 340, 220, x=(4, 1024), y=(0, 1), log="x")
     lower.ticks(across, [(0, "0"), (0.25, "0.25"), (0.5, "0.5"), (0.75, "0.75"), (1, "1")])
     lower.names(
-        ("head_dim d", "head_dim d"), ("64 个权重中最大者的均值", "mean of the largest of 64 weights")
+        ("head_dim d", "head_dim d"), ("64 个权重中最大者的中位数", "median of the largest of 64 weights")
     )
     for axes, series in ((upper, spread), (lower, peak)):
         for name, (ink, dash, mark) in looks.items():

@@ -40,3 +40,9 @@ only_first = torch.tensor([pairs[0]["prompt"] + pairs[0]["rejected"]])  # the sa
 only_labels = only_first.clone()
 only_labels[:, :3] = -100
 print("alone   ", f"{sequence_logps(table[only_first], only_labels).item():.3f}")
+
+lengths = [len(p["prompt"]) + len(p[side]) for side in ("chosen", "rejected") for p in pairs]
+is_pad = torch.arange(input_ids.size(1)) >= torch.tensor(lengths).unsqueeze(-1)
+with_prompt = sequence_logps(table[input_ids], input_ids.masked_fill(is_pad, -100)).chunk(2)  # prompt scored
+for name, (one, other) in (("answer only", (chosen_logps, rejected_logps)), ("with prompt", with_prompt)):
+    print(name, " chosen", [f"{v:.3f}" for v in one], " chosen - rejected", [f"{v:.3f}" for v in one - other])

@@ -31,7 +31,13 @@ except (RuntimeError, IndexError) as error:
     print("gather with -100:", str(error).split(" for ")[0])
 
 logits[0, 1, input_ids[0, 2]] = -torch.inf  # a forbidden word, at a position of the prompt
+logits.requires_grad_()
 shifted = score(logits.log_softmax(-1)[:, :-1], input_ids[:, 1:])
-print("-inf in the prompt: times 0", (shifted * keep[:, 1:]).sum().item(), end="")
-print(f", masked_fill {shifted.masked_fill(~keep[:, 1:], 0.0).sum():.2f}", end="")
-print(f", llmcore {sequence_logps(logits, labels).item():.2f}")
+print("-inf in the prompt")
+for name, total in (
+    ("times 0", (shifted * keep[:, 1:]).sum()),
+    ("masked_fill", shifted.masked_fill(~keep[:, 1:], 0.0).sum()),
+    ("llmcore", sequence_logps(logits, labels).sum()),
+):
+    (gradient,) = torch.autograd.grad(torch.nn.functional.softplus(-0.1 * total), logits, retain_graph=True)
+    print(f"  {name:<11} {total.item():.2f}  gradient has nan: {gradient.isnan().any()}")

@@ -30,6 +30,12 @@ logps = four()
 dpo_loss(*logps).loss.backward()
 print("dpo_loss: gradient of ref_chosen", logps[2].grad)
 
+for name, function in (("naive", naive_loss), ("dpo_loss", lambda *logps: dpo_loss(*logps).loss)):
+    chosen, rejected = four()[:2]  # the reference is the same module: the copy was forgotten
+    loss = function(chosen, rejected, chosen, rejected)
+    loss.backward()
+    print(f"one module, {name}: loss {loss:.4f}, gradient", [f"{g:.4f}" for g in chosen.grad.tolist()])
+
 with torch.no_grad():
     chosen, rejected, ref_chosen, ref_rejected = logps
     cases = {

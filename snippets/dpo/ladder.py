@@ -31,7 +31,7 @@ def gathered(logits, labels):  # rung 2: all positions at once; rung 3: shift; r
     return picked.masked_fill(~keep, 0.0).sum(-1)
 
 
-def lean(logits, labels):  # rung 5: pick the logit first, subtract the log-sum-exp: no second (B, T, V)
+def lean(logits, labels):  # rung 5: pick the logit, subtract the log-sum-exp: no second (B, T, V) is kept
     logits, labels = logits[:, :-1], labels[:, 1:]
     keep = labels != -100
     picked = logits.gather(-1, labels.masked_fill(~keep, 0).unsqueeze(-1)).squeeze(-1)

@@ -5,7 +5,7 @@ import torch
 torch.manual_seed(0)
 n_keys, draws = 64, 2000
 
-print("scale     d   var(score)   largest weight   ‖J‖      ‖dq‖   mean ‖dq‖   (else medians over queries)")
+print("scale     d   var(score)   largest weight    ‖J‖     ‖dq‖   mean ‖dq‖  (the rest: medians)")
 for d in (16, 64, 256, 1024):
     query = torch.randn(draws, 1, d)
     key = torch.randn(draws, n_keys, d)
@@ -17,6 +17,8 @@ for d in (16, 64, 256, 1024):
         d_scores = (jacobian @ upstream[:, :, None]).transpose(-2, -1)
         d_query = (d_scores @ key).squeeze(1) * scale
         d_query = d_query.norm(dim=1)
-        norms = jacobian.flatten(1).norm(dim=1).median(), d_query.median()
+        size = jacobian.flatten(1).norm(dim=1).median()
+        typical, mean = d_query.median(), d_query.mean()
         var = float(f"{(dots * scale).var():.3g}")
-        print(f"{name:<5}{d:>6}{var:>13g}{p.amax(-1).median():>17.3f}{norms[0]:>9.2g}{norms[1]:>9.2g}{d_query.mean():>10.2g}")
+        largest = p.amax(-1).median()
+        print(f"{name:<5}{d:>6}{var:>13g}{largest:>17.3f}{size:>9.2g}{typical:>9.2g}{mean:>12.2g}")
