@@ -1,4 +1,4 @@
-r"""Print llmcore beside the library calls one would pick instead, as ratios, with the bounds llmcore must meet.
+r"""Print llmcore beside the library calls one would pick instead, as ratios, with the bounds to be met.
 
 Times are CPU time on one thread, which what else the machine does hardly touches; `--threads 4` measures wall
 time on four. A ratio of times is the median over interleaved rounds of the ratio within the round. Memory is
@@ -219,7 +219,7 @@ def main() -> int:
     met = [judge(case, clock) for group in arguments.groups or GROUPS for case in GROUPS[group]()]
     missed = met.count(False)
     print(
-        f"\ntorch {torch.__version__}, {arguments.threads} thread(s): {missed} of {len(met)} cases miss a bound"
+        f"\ntorch {torch.__version__}, threads: {arguments.threads}, bounds missed in {missed} of {len(met)} cases"
     )
     return 1 if missed and arguments.check else 0
 

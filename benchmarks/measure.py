@@ -25,7 +25,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
 
 
 def interleaved_times(calls: Sequence[Callable[[], object]], rounds: int, clock=time.process_time):
-    r"""Seconds of each call in each round: all of them in turn, so that whatever disturbs a round disturbs all."""
+    r"""Seconds of each call in each round, in which all have a turn: what disturbs a round disturbs all."""
     seconds: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()

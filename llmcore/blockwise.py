@@ -27,7 +27,7 @@ def blockwise_attention(
     *,
     is_causal: bool = False,
     scale: float | None = None,
-    block_size: int = 128,
+    block_size: int = 256,
 ) -> Tensor:
     r"""$\mathrm{softmax}(Q K^\top / \sqrt{D} + M)\, V$ with one block of the scores in memory at a time.
 

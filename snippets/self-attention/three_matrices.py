@@ -29,10 +29,6 @@ print(
 )
 print("W_Q = W_K: all squared lengths on the diagonal:", bool((shared.diagonal() >= 0).all()))
 
-thin = torch.linspace(-2, 2, L, **make)[:, None]  # d = 1
-ranks = [int(torch.linalg.matrix_rank(m)) for m in (thin @ thin.T, (thin @ thin.T).softmax(-1))]
-print(f"\nd = 1, {L} tokens: rank of the scores {ranks[0]}, of the weights {ranks[1]}")
-
 many = torch.randn(200, 1, L, E)
 heads = {
     "no projection": (many, many),

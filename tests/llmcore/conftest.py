@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-settings.register_profile("llmcore", derandomize=True, deadline=None, max_examples=25, database=None)
+settings.register_profile("llmcore", derandomize=True, deadline=None, max_examples=15, database=None)
 settings.load_profile("llmcore")
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}

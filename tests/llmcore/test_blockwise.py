@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
+from benchmarks.measure import peak_bytes
 from llmcore.blockwise import blockwise_attention
 
 B, H, K, L, S, D, DV = 3, 8, 2, 5, 7, 6, 9
@@ -145,8 +146,8 @@ def test_scale(dtype, same, run):
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_long_sequences_cross_the_borders_of_blocks(is_causal, same, run):
-    # 300 queries of 8 heads over 300 keys: several blocks by the default size, the last one shorter
-    qkv = make_qkv(torch.float64, q_len=300, k_len=300)
+    # 600 queries of 8 heads over 600 keys: several blocks by the default size, the last one shorter
+    qkv = make_qkv(torch.float64, q_len=600, k_len=600)
     compare(
         same,
         run(lambda *x: blockwise_attention(*x, is_causal=is_causal), *qkv),
@@ -313,8 +314,6 @@ def test_the_scores_are_never_whole(masked, kv_heads, dtype, largest_tensor):
 
 @pytest.mark.memory
 def test_peak_is_a_tenth_of_the_scores():
-    from benchmarks.measure import peak_bytes
-
     q, k, v = (torch.randn(1, heads, 2048, 64) for heads in (8, 2, 2))
     for inputs in ((q, k, v), (q, q, q)):
         for is_causal in (False, True):
@@ -324,8 +323,6 @@ def test_peak_is_a_tenth_of_the_scores():
 
 @pytest.mark.memory
 def test_a_mask_is_not_written_out():
-    from benchmarks.measure import peak_bytes
-
     q, k, v = (torch.randn(4, 4, 512, 8) for _ in range(3))
     for mask in (torch.rand(512) < 0.9, torch.rand(4, 1, 1, 512) < 0.9, torch.randn(512, 512)):
         plain = peak_bytes(lambda: blockwise_attention(q, k, v))

@@ -200,6 +200,18 @@ def test_dropout_acts_in_training_alone(same):
     assert not torch.allclose(first, plain(*inputs))
 
 
+def test_dropout_is_on_the_weights():
+    # one head and equal tokens: dropped weights change the length of an output and not its direction
+    module = randomised(CrossAttention(E, 1, dropout=0.5))
+    hidden, context = make(B, L, E), make(B, 1, E, seed=1).expand(B, S, E)
+    with torch.no_grad():
+        expected = module.eval()(hidden, context)
+        output = module.train()(hidden, context)
+    factor = (output * expected).sum(-1, keepdim=True) / expected.square().sum(-1, keepdim=True)
+    assert not torch.allclose(factor, torch.ones_like(factor))
+    torch.testing.assert_close(output, factor * expected, rtol=1e-9, atol=1e-9)
+
+
 def test_inputs_need_not_be_contiguous_and_are_not_changed(same):
     module = randomised(CrossAttention(E, H, context_size=C))
     inputs = [make(B, E, L).transpose(1, 2), make(B, C, S).transpose(1, 2)]

@@ -12,9 +12,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from llmcore.logprobs import per_token_logps, sequence_logps
 
 from llmcore.dpo import dpo_loss
+from llmcore.logprobs import per_token_logps, sequence_logps
 
 RECORD = json.loads(Path(__file__).with_name("trl_dpo.json").read_text(encoding="utf-8"))
 NAMES = ("policy_chosen_logps", "policy_rejected_logps", "ref_chosen_logps", "ref_rejected_logps")

@@ -304,6 +304,18 @@ def test_dropout_acts_in_training_alone(same):
     assert not torch.allclose(first, plain(x))
 
 
+def test_dropout_is_on_the_weights():
+    # one head and equal tokens: dropped weights change the length of an output and not its direction
+    module = randomised(GroupedQueryAttention(E, 1, 1, dropout=0.5))
+    x = make(B, 1, E).expand(B, L, E)
+    with torch.no_grad():
+        expected = module.eval()(x)
+        output = module.train()(x)
+    factor = (output * expected).sum(-1, keepdim=True) / expected.square().sum(-1, keepdim=True)
+    assert not torch.allclose(factor, torch.ones_like(factor))
+    torch.testing.assert_close(output, factor * expected, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_low_precision_is_as_close_as_torch(dtype, as_close):
     module, x = randomised(GroupedQueryAttention(E, H, K), dtype), make(B, L, E, dtype=dtype)

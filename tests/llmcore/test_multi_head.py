@@ -283,6 +283,18 @@ def test_dropout_acts_in_training_alone(same):
     assert not torch.allclose(first, plain(*inputs))
 
 
+def test_dropout_is_on_the_weights():
+    # one head and equal tokens: dropped weights change the length of an output and not its direction
+    module = randomised(MultiHeadAttention(E, 1, bias=False, dropout=0.5))
+    x = make(B, 1, E).expand(B, L, E)
+    with torch.no_grad():
+        expected = module.eval()(x, x, x)
+        output = module.train()(x, x, x)
+    factor = (output * expected).sum(-1, keepdim=True) / expected.square().sum(-1, keepdim=True)
+    assert not torch.allclose(factor, torch.ones_like(factor))
+    torch.testing.assert_close(output, factor * expected, rtol=1e-9, atol=1e-9)
+
+
 def test_dropout_keeps_the_mean():
     module = randomised(MultiHeadAttention(E, H, dropout=0.3))
     x = make(1, L, E)

@@ -277,6 +277,22 @@ def test_dropout_acts_in_training_alone(name, same):
     assert not torch.allclose(first, plain(x))
 
 
+@pytest.mark.parametrize(
+    "make_module",
+    [lambda: SelfAttention(E, dropout=0.5), lambda: MultiHeadSelfAttention(E, 1, dropout=0.5)],
+)
+def test_dropout_is_on_the_weights(make_module):
+    # one head and equal tokens: dropped weights change the length of an output and not its direction
+    module = make_module().to(exact)
+    x = make(B, 1, E).expand(B, L, E)
+    with torch.no_grad():
+        expected = module.eval()(x)
+        output = module.train()(x)
+    factor = (output * expected).sum(-1, keepdim=True) / expected.square().sum(-1, keepdim=True)
+    assert not torch.allclose(factor, torch.ones_like(factor))
+    torch.testing.assert_close(output, factor * expected, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["one head", "many heads"])
 def test_dropout_keeps_the_mean(name):
     module, x = rungs(dropout=0.3)[name].to(exact), make(1, L, E)

@@ -18,8 +18,9 @@ import re
 import sys
 import tokenize
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -295,8 +296,13 @@ def load(texts: dict[str, str]) -> tuple[Finder, SimpleNamespace]:
 # what a call proves
 
 
+@cache
+def compiled(size: str) -> CodeType:
+    return compile(size, size, "eval")
+
+
 def value_of(size: str, known: dict[str, int]) -> float:
-    return eval(size, {"__builtins__": {}}, known)
+    return known[size] if size in known else eval(compiled(size), {"__builtins__": {}}, known)
 
 
 def fit(text: str, shape: tuple[int, ...], known: dict[str, int], variables: dict[str, int]) -> str | None:
@@ -312,9 +318,8 @@ def fit(text: str, shape: tuple[int, ...], known: dict[str, int], variables: dic
         if len(unknown) > 1:
             return f"{text}: nothing says what {unknown} are"
         if unknown:
-            fits = [
-                n for n in range(1, 10 * real + 1) if value_of(size, known | found | {unknown[0]: n}) == real
-            ]
+            candidates = [real] if size == unknown[0] else range(1, 10 * real + 1)
+            fits = [n for n in candidates if value_of(size, known | found | {unknown[0]: n}) == real]
             if not fits:
                 return f"{text} is {shape}: no {unknown[0]} makes {size} = {real}"
             known[unknown[0]] = fits[0]

@@ -74,7 +74,7 @@ class State:
         ]
         self.update, self.seconds = (
             bool(config.getoption("update_outputs")),
-            config.getoption("block_seconds") or 60.0,
+            config.getoption("block_seconds") or 120.0,
         )
         self.house = not config.getoption("foreign_site")
         self.preload: list[str] = config.getini("published_preload")
@@ -286,7 +286,7 @@ class PublishedBlock(codeblocks.TestBlock):
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("published", "what is published is what runs")
     group.addoption("--update-outputs", action="store_true", help="write the shown outputs that changed")
-    group.addoption("--block-seconds", type=float, default=60.0, help="how long one block may take")
+    group.addoption("--block-seconds", type=float, default=120.0, help="how long one block may take")
     group.addoption(
         "--site-config", action="append", metavar="FILE", help="judge the sites of these configurations"
     )
@@ -294,9 +294,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--foreign-site", action="store_true", help="not our pages: output and reasons may stay unshown"
     )
     parser.addini(
-        "published_sites", "the configuration of each language", "linelist", ["mkdocs.yml", "mkdocs.en.yml"]
+        "published_sites", "the configuration of each language", "args", ["mkdocs.yml", "mkdocs.en.yml"]
     )
-    parser.addini("published_preload", "modules to import once, before the first block", "linelist")
+    parser.addini("published_preload", "modules to import once, before the first block", "args")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -116,24 +116,19 @@ def snippet_problems(root: Path) -> list[str]:
 
 
 def tree_problems(root: Path, entries: set[str]) -> list[str]:
-    """The tree in both READMEs names what is there: every entry of the top level, and nothing else."""
-    problems: list[str] = []
-    for readme in ("README.md", "README.zh.md"):
-        text = (root / readme).read_text(encoding="utf-8")
-        blocks = [
-            block.split("\n") for block in re.findall(r"^```text\n(.*?)\n```", text, re.DOTALL | re.MULTILINE)
-        ]
-        listed = {
-            line.split()[0]: number for block in blocks for number, line in enumerate(block) if line.strip()
-        }
-        number = text[: text.find("```text")].count("\n") + 2
-        tops = {name.split("/")[0] for name in listed}
-        problems += [f"{readme}:{number}: the tree lacks {name}" for name in sorted(entries - tops)]
-        for name, line in listed.items():
-            if not (root / name).exists():
-                problems.append(f"{readme}:{number + line}: {name} does not exist")
-            elif (root / name).is_dir() != name.endswith("/"):
-                problems.append(f"{readme}:{number + line}: {name}: folders end in /, files do not")
+    """The tree in the README names what is there: every entry of the top level, and nothing else."""
+    text = (root / "README.md").read_text(encoding="utf-8")
+    before, _, after = text.partition("```text\n")
+    top = before.count("\n") + 1
+    lines = enumerate(after.split("\n```")[0].split("\n"), top + 1)
+    listed = {line.split()[0]: number for number, line in lines if line.strip()}
+    lacking = entries - {name.split("/")[0] for name in listed}
+    problems = [f"README.md:{top}: the tree lacks {name}" for name in sorted(lacking)]
+    for name, number in listed.items():
+        if not (root / name).exists():
+            problems.append(f"README.md:{number}: {name} does not exist")
+        elif (root / name).is_dir() != name.endswith("/"):
+            problems.append(f"README.md:{number}: {name}: folders end in /, files do not")
     return problems
 
 
@@ -179,7 +174,7 @@ def test_the_repository_fits_together(check: Any) -> None:
     assert check(ROOT) == []
 
 
-def test_the_readmes_show_the_tree() -> None:
+def test_the_readme_shows_the_tree() -> None:
     assert tree_problems(ROOT, tracked(ROOT)) == []
 
 
@@ -206,10 +201,7 @@ SMALL = {
         for lang in LANGUAGES
     },
     **{name: CONFIG.replace("LANG", lang) for lang, name in LANGUAGES.items()},
-    **{
-        f"README{end}.md": "# A\n\n```text\ndocs/  pages\nllmcore/m.py  a module\n```\n"
-        for end in ("", ".zh")
-    },
+    "README.md": "# A\n\n```text\ndocs/  pages\nllmcore/m.py  a module\n```\n",
 }
 ENTRIES = {"docs", "llmcore"}
 BROKEN = [
@@ -250,11 +242,15 @@ BROKEN = [
         {"llmcore/m.py": 'def f():\n    """\\frac"""\n'},
         "llmcore/m.py:2: an escape in the docstring",
     ),
-    (tree_problems, {"README.md": "```text\ndocs/  pages\n```\n"}, "README.md:2: the tree lacks llmcore"),
     (
         tree_problems,
-        {"README.zh.md": SMALL["README.md"].replace("m.py", "n.py")},
-        "README.zh.md:5: llmcore/n.py does not",
+        {"README.md": "# A\n\n```text\ndocs/  pages\n```\n"},
+        "README.md:3: the tree lacks llmcore",
+    ),
+    (
+        tree_problems,
+        {"README.md": SMALL["README.md"].replace("m.py", "n.py")},
+        "README.md:5: llmcore/n.py does not",
     ),
     (
         tree_problems,
