@@ -219,7 +219,7 @@ def main() -> int:
     met = [judge(case, clock) for group in arguments.groups or GROUPS for case in GROUPS[group]()]
     missed = met.count(False)
     print(
-        f"\ntorch {torch.__version__}, threads: {arguments.threads}, bounds missed in {missed} of {len(met)} cases"
+        f"\ntorch {torch.__version__}, threads: {arguments.threads}, {missed} of {len(met)} cases miss a bound"
     )
     return 1 if missed and arguments.check else 0
 

@@ -3,6 +3,7 @@ r"""How time and memory are measured."""
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch.profiler import ProfilerActivity, profile
 
@@ -15,7 +16,8 @@ def peak_bytes(call: Callable[[], object]) -> int:
     """
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         result = call()
-    events = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
+    assert recorded.profiler is not None and recorded.profiler.kineto_results is not None
+    events: list[Any] = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
     held = peak = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()
@@ -24,7 +26,9 @@ def peak_bytes(call: Callable[[], object]) -> int:
     return peak
 
 
-def interleaved_times(calls: Sequence[Callable[[], object]], rounds: int, clock=time.process_time):
+def interleaved_times(
+    calls: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> list[list[float]]:
     r"""Seconds of each call in each round, in which all have a turn: what disturbs a round disturbs all."""
     seconds: list[list[float]] = [[] for _ in calls]
     for call in calls:
