@@ -208,7 +208,7 @@ def judge(case: Case, clock: Callable[[], float]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time and memory as ratios.")
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help=f"any of: {', '.join(GROUPS)}")
     parser.add_argument("--threads", type=int, default=1, help="more than one: wall time instead of CPU time")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a bound is missed")
@@ -219,7 +219,7 @@ def main() -> int:
     met = [judge(case, clock) for group in arguments.groups or GROUPS for case in GROUPS[group]()]
     missed = met.count(False)
     print(
-        f"\ntorch {torch.__version__}, threads: {arguments.threads}, {missed} of {len(met)} cases miss a bound"
+        f"\ntorch {torch.__version__}, {arguments.threads} thread(s), bounds missed: {missed} of {len(met)}"
     )
     return 1 if missed and arguments.check else 0
 

@@ -16,8 +16,8 @@ def peak_bytes(call: Callable[[], object]) -> int:
     """
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         result = call()
-    assert recorded.profiler is not None and recorded.profiler.kineto_results is not None
-    events: list[Any] = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
+    results: Any = recorded.profiler and recorded.profiler.kineto_results
+    events = [event for event in results.events() if event.name() == "[memory]"]
     held = peak = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()

@@ -100,7 +100,10 @@ def test_masks_broadcast(shape, is_causal, kv_heads, block_size, same, run):
     expected = run(lambda *x: library(*x, mask=whole), *qkv)
 
     def ours(mask):
-        return run(lambda *x: blockwise_attention(*x, mask, is_causal=is_causal, block_size=block_size), *qkv)
+        return run(
+            lambda *x: blockwise_attention(*x, attn_mask=mask, is_causal=is_causal, block_size=block_size),
+            *qkv,
+        )
 
     compare(same, ours(mask), expected)
     compare(same, ours(torch.zeros(shape, dtype=exact).masked_fill(~mask, -INF)), expected)
@@ -172,7 +175,7 @@ def test_strided_inputs(same, run):
 def test_inputs_are_left_alone():
     qkv, mask = make_qkv(), make(L, S, seed=5)
     before = [x.clone() for x in (*qkv, mask)]
-    blockwise_attention(*qkv, mask, is_causal=True, block_size=2)
+    blockwise_attention(*qkv, attn_mask=mask, is_causal=True, block_size=2)
     assert all(torch.equal(a, b) for a, b in zip((*qkv, mask), before, strict=True))
 
 
@@ -213,8 +216,11 @@ def test_any_block_size_gives_the_same(block_size, q_len, k_len, heads, is_causa
     mask = {"none": None, "bool": flags(q_len, k_len), "added": make(B, 1, q_len, k_len)}[kind]
     compare(
         same,
-        run(lambda *x: blockwise_attention(*x, mask, is_causal=is_causal, block_size=block_size), *qkv),
-        run(lambda *x: blockwise_attention(*x, mask, is_causal=is_causal, block_size=1000), *qkv),
+        run(
+            lambda *x: blockwise_attention(*x, attn_mask=mask, is_causal=is_causal, block_size=block_size),
+            *qkv,
+        ),
+        run(lambda *x: blockwise_attention(*x, attn_mask=mask, is_causal=is_causal, block_size=1000), *qkv),
     )
 
 
@@ -254,7 +260,7 @@ def test_scores_beyond_the_range_of_half_precision(same):
 
 def test_a_float32_mask_on_a_bfloat16_query(same):
     qkv, mask = make_qkv(torch.bfloat16), make(L, S, dtype=torch.float32)
-    output = blockwise_attention(*qkv, mask)
+    output = blockwise_attention(*qkv, attn_mask=mask)
     assert output.dtype == torch.bfloat16
     same(output, library(*(x.float() for x in qkv), mask=mask).bfloat16(), 1e-2)
 
@@ -267,7 +273,7 @@ def test_a_fully_masked_row_gives_zeros_and_finite_gradients(additive, block_siz
     mask[1, 3, 2] = False
     mask[2, :, 4] = False
     given_mask = torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -INF) if additive else mask
-    ours = run(lambda *x: blockwise_attention(*x, given_mask, block_size=block_size), *qkv)
+    ours = run(lambda *x: blockwise_attention(*x, attn_mask=given_mask, block_size=block_size), *qkv)
     assert ours[0][1, 3, 2].eq(0).all()
     assert ours[0][2, :, 4].eq(0).all()
     assert ours[1][1, 3, 2].eq(0).all()

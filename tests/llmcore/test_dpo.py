@@ -168,9 +168,9 @@ def test_far_margins_do_not_overflow(dtype):
 
 
 def test_bfloat16_is_computed_in_float32():
-    # -350 and -351 are 350 and 352 in bfloat16: given so, nothing more may be lost
+    # -351 is -352 in bfloat16: given so, nothing more may be lost, and -350 + 1.3 does not fit bfloat16
     inputs = [
-        torch.tensor(x).bfloat16() for x in ([-350.0, -7.0], [-351.0, -9.0], [-348.0, -8.0], [-353.0, -5.0])
+        torch.tensor(x).bfloat16() for x in ([-350.0, -7.0], [-351.0, -9.0], [-1.3, -8.0], [-353.0, -0.7])
     ]
     output = dpo_loss(*inputs)
     expected = dpo_loss(*(x.double() for x in inputs))

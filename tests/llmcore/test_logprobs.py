@@ -28,10 +28,9 @@ def words(*shape: int, vocabulary: int = V, seed: int = 1) -> torch.Tensor:
 
 
 def library(logits: torch.Tensor, labels: torch.Tensor, ignore_index: int = -100) -> torch.Tensor:
-    loss = F.cross_entropy(
-        logits[:, :-1].transpose(1, 2), labels[:, 1:], reduction="none", ignore_index=ignore_index
-    )
-    return -loss
+    shifted_logits, shifted_labels = logits[:, :-1].reshape(-1, logits.size(-1)), labels[:, 1:].reshape(-1)
+    loss = F.cross_entropy(shifted_logits, shifted_labels, reduction="none", ignore_index=ignore_index)
+    return -loss.view(labels.size(0), -1)
 
 
 # values and gradients
@@ -85,7 +84,7 @@ def test_many_short_rows_are_cut_into_chunks(same, run):
 
 
 def test_by_hand(same):
-    # the notes' example of a gather, whose rows are no distributions: their exponentials sum to 1.23, 1.09, 1.40
+    # the notes' example of a gather, whose rows are no distributions: they sum to 1.23, 1.09 and 1.40
     logits = torch.tensor(
         [
             [
