@@ -68,37 +68,37 @@ class _PerTokenLogps(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, ignore_index: int) -> Tensor:
-        ctx.save_for_backward(logits, targets)
-        ctx.ignore_index = ignore_index
-        output = upcast(logits.new_empty(0)).new_zeros(targets.shape)  # (B, T-1)
-        for rows, target, logps in _chunks(logits[:, :-1], targets, output):
-            scored = target != ignore_index
-            if scored.any():
-                label = target.where(scored, 0)[:, None]
-                chunk = torch.log_softmax(upcast(rows), dim=-1).gather(-1, label)
-                chunk.masked_fill_(rows.gather(-1, label) == -torch.inf, -torch.inf)  # also where all are
-                logps.copy_(chunk[:, 0].masked_fill_(~scored, 0.0))
-        return output
+        scored = targets != ignore_index
+        label = targets.where(scored, 0)[..., None]  # (B, T-1, 1)
+        impossible = logits[:, :-1].gather(-1, label) == -torch.inf
+        ctx.save_for_backward(logits, scored, label, impossible)
+        logps = upcast(logits.new_empty(0)).new_zeros(label.shape)  # (B, T-1, 1)
+        for rows, row_scored, row_label, out in _chunks(logits[:, :-1], scored, label, logps):
+            if row_scored.any():
+                out.copy_(torch.log_softmax(upcast(rows), dim=-1).gather(-1, row_label))
+        logps.masked_fill_(impossible, -torch.inf)  # NaN where no word is possible at all
+        return logps.squeeze(-1).masked_fill_(~scored, 0.0)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
-        logits, targets = ctx.saved_tensors
+        logits, scored, label, impossible = ctx.saved_tensors
         grad_logits = torch.empty_like(logits)  # (B, T, V)
         grad_logits[:, -1] = 0.0
-        for rows, target, grad, out in _chunks(logits[:, :-1], targets, grad_output, grad_logits[:, :-1]):
-            scored = target != ctx.ignore_index
-            if scored.any():
-                label, grad = target.where(scored, 0)[:, None], grad[:, None]
-                wide = upcast(rows)
-                chunk = out if out.dtype == wide.dtype else wide  # float32 goes straight to its place
-                torch.softmax(wide, dim=-1, out=chunk).mul_(-grad).scatter_add_(-1, label, grad)
-                nothing = ~scored[:, None] | (rows.amax(-1, keepdim=True) == -torch.inf)
-                if nothing.any():
-                    chunk.masked_fill_(nothing, 0.0)
-                out.copy_(chunk)
-            else:
+        grads = grad_output[..., None].masked_fill(~scored[..., None], 0.0)  # (B, T-1, 1)
+        suspect = ~scored[..., None] | impossible  # rows that may hold NaN, or softmax to it
+        others = scored, label, grads, suspect, grad_logits[:, :-1]
+        for rows, row_scored, row_label, grad, row_suspect, out in _chunks(logits[:, :-1], *others):
+            if not row_scored.any():
                 out.zero_()
+                continue
+            wide = upcast(rows)
+            chunk = out if out.dtype == wide.dtype else wide  # float32 goes straight to its place
+            torch.softmax(wide, dim=-1, out=chunk).mul_(-grad).scatter_add_(-1, row_label, grad)
+            if row_suspect.any():
+                nothing = ~row_scored[:, None] | (rows.amax(-1, keepdim=True) == -torch.inf)
+                chunk.masked_fill_(nothing, 0.0)
+            out.copy_(chunk)
         return grad_logits, None, None
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from llmcore.attention import scaled_dot_product_attention
 from llmcore.checks import check_divisible, check_last_dim, check_positive, check_probability
 from llmcore.heads import merge_heads, split_heads
-from llmcore.softmax import softmax
+from llmcore.softmax import softmax, upcast
 
 
 class BareSelfAttention(nn.Module):
@@ -47,8 +47,9 @@ class BareSelfAttention(nn.Module):
         query = self.q_proj(hidden_states)  # (B, L, E)
         key = self.k_proj(hidden_states)  # (B, L, E)
         value = self.v_proj(hidden_states)  # (B, L, E)
-        scores = query @ key.transpose(-2, -1) / math.sqrt(self.hidden_size)  # (B, L, L)
-        return softmax(scores, dim=-1) @ value  # (B, L, E)
+        scores = upcast(query) @ upcast(key).mT / math.sqrt(self.hidden_size)  # (B, L, L)
+        output = softmax(scores, dim=-1) @ upcast(value)  # (B, L, E)
+        return output.to(value.dtype)
 
 
 class FusedSelfAttention(nn.Module):
@@ -81,8 +82,9 @@ class FusedSelfAttention(nn.Module):
         """
         check_last_dim(self.hidden_size, hidden_states=hidden_states)
         query, key, value = self.qkv_proj(hidden_states).chunk(3, dim=-1)  # (B, L, E)
-        scores = query @ key.transpose(-2, -1) / math.sqrt(self.hidden_size)  # (B, L, L)
-        return softmax(scores, dim=-1) @ value  # (B, L, E)
+        scores = upcast(query) @ upcast(key).mT / math.sqrt(self.hidden_size)  # (B, L, L)
+        output = softmax(scores, dim=-1) @ upcast(value)  # (B, L, E)
+        return output.to(value.dtype)
 
 
 class SelfAttention(nn.Module):

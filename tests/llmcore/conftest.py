@@ -3,7 +3,8 @@ r"""What the tests of llmcore share.
 The tests see definitions through their documented names alone: values, gradients, dtypes, errors and memory.
 They run as well on another person's definitions put in place of ours, so they ask neither for private helpers
 nor for the wording of an error beyond the values it must name. Names of projections matter only where weights
-are copied from an oracle. Tests of how a right value is made carry the mark `memory`.
+are copied from an oracle. Two marks name tests that an answer with right values may fail: `memory`, how the
+value is made, and `stronger`, what llmcore promises where torch's own calls do not.
 
 Tolerances: float64 within 1e-10 and float32 within 1e-5 of the oracle, of each entry plus of the largest one
 (a small entry may be the difference of two large ones). bfloat16 and float16 are compared with the float64
@@ -29,9 +30,8 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "memory: right values are not enough, how they are made is measured too"
-    )
+    config.addinivalue_line("markers", "memory: right values are not enough, how they are made is measured")
+    config.addinivalue_line("markers", "stronger: what llmcore promises where torch's own calls do not")
 
 
 @pytest.fixture(autouse=True)

@@ -351,3 +351,15 @@ def test_refuses_dropout_rates(bad, refuses):
 def test_refuses_masks(name, shape, refuses):
     with refuses(shape):
         rungs()[name](torch.zeros(B, L, E), torch.ones(shape, dtype=torch.bool))
+
+
+@every
+def test_half_precision_scores_beyond_its_largest_number(name):
+    r"""With identity weights a score is 12 * 100 * 100 = 120000 before the scale; float16 ends at 65504."""
+    module = rungs()[name]
+    state = {key: torch.zeros_like(value) for key, value in module.state_dict().items()}
+    for key, value in state.items():
+        state[key] = torch.eye(E).repeat(value.size(0) // E, 1)
+    module.load_state_dict(state)
+    x = torch.full((1, L, E), 100.0, dtype=torch.float16)
+    torch.testing.assert_close(module.half()(x), x)  # equal tokens: their mean is the token
