@@ -40,8 +40,8 @@ class Case:
     bounds: dict[str, tuple[float | None, float | None, float | None]] = field(default_factory=dict)
 
 
-def seed_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
-    r"""As in the seed notes: K, V and an additive mask repeated for every head, all scores at once."""
+def notes_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
+    r"""As in notes that circulate: K, V and an additive mask repeated for every head, all scores at once."""
     (batch, heads, q_len, width), k_len = query.shape, key.size(2)
     repeats = heads // key.size(1)
     key, value = (x.unsqueeze(2).repeat(1, 1, repeats, 1, 1).flatten(1, 2) for x in (key, value))
@@ -53,8 +53,8 @@ def seed_attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -
     return torch.softmax(scores, dim=-1) @ value
 
 
-def seed_logps(logits: Tensor, labels: Tensor) -> Tensor:
-    r"""As in the seed notes, with the shift they lack: log_softmax of everything, then gather."""
+def notes_logps(logits: Tensor, labels: Tensor) -> Tensor:
+    r"""As in notes that circulate, with the shift they lack: log_softmax of everything, then gather."""
     return torch.log_softmax(logits[:, :-1], dim=-1).gather(-1, labels[:, 1:].unsqueeze(-1)).squeeze(-1)
 
 
@@ -108,7 +108,7 @@ def attention_cases() -> Iterator[Case]:
                         "scaled_dot_product_attention": without_grad(
                             scaled_dot_product_attention, q, k, v, is_causal=is_causal
                         ),
-                        "the seeds' way": without_grad(seed_attention, q, k, v, is_causal),
+                        "the usual notes' way": without_grad(notes_attention, q, k, v, is_causal),
                     },
                     rounds_for(length),
                     {
@@ -169,7 +169,7 @@ def logps_cases() -> Iterator[Case]:
                 {
                     "F.cross_entropy": run(library_logps, logits, labels),
                     "per_token_logps": run(per_token_logps, logits, labels),
-                    "the seeds' way": run(seed_logps, logits, labels),
+                    "the usual notes' way": run(notes_logps, logits, labels),
                 },
                 max(3, rounds_for(length) // 2),
                 {"per_token_logps": bound} if dtype == torch.float32 else {},
