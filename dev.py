@@ -24,7 +24,7 @@ CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
 MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
 ZENSICAL = [f"-m zensical build --clean --strict -f {config}" for config in CONFIGS]
 LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]
-UPDATE = ["-m pytest tests/site --update-outputs"]
+UPDATE = ["-m pytest docs --update-outputs"]
 TESTS = ["docs", "torch", "test"]
 
 
@@ -76,7 +76,8 @@ def pip(*args):
 
 def install(groups):
     """Create .venv and install the groups that are not there yet or whose requirements have changed."""
-    if not PYTHON.exists():
+    created = VENV / ".created"  # an interrupted start is made again
+    if not (created.exists() and PYTHON.exists()):
         print("dev.py: creating .venv", flush=True)
         made = subprocess.run(
             [sys.executable, "-m", "venv", "--clear", str(VENV)], capture_output=True, text=True
@@ -87,6 +88,7 @@ def install(groups):
             if "ensurepip" in said or "No module named venv" in said:
                 fail("Python's venv module is missing (Debian and Ubuntu: apt install python3-venv)")
             fail("could not create .venv: " + said.splitlines()[-1])
+        created.touch()
     for group in ["package", *groups]:  # torch before what would pull in another
         wanted = ["--no-deps", "--editable", "."] if group == "package" else requirements(group)
         state = hashlib.sha256("\n".join(wanted).encode()).hexdigest()

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from llmcore.checks import check_heads, check_probability
+from llmcore.checks import check_finite, check_floating, check_heads, check_probability
 from llmcore.masks import causal_mask, expand_mask
 from llmcore.softmax import softmax, upcast
 
@@ -37,12 +37,14 @@ def attention_weights(
 
     Raises:
         ValueError: If shapes, dtypes or devices do not fit, H is no multiple of K, or the mask is ambiguous.
+        ValueError: If `scale` is not a finite number.
 
     Reference:
         Vaswani et al., Attention Is All You Need, eq. 1, arXiv:1706.03762.
     """
     check_heads(query, key)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    check_finite(scale=scale)
     grouped = (upcast(query) * scale).unflatten(1, (key.size(1), -1))  # (B, K, H/K, L, D)
     scores = torch.einsum("bkgld,bksd->bkgls", grouped, upcast(key)).flatten(1, 2)  # (B, H, L, S)
     if is_causal:
@@ -139,11 +141,12 @@ def dropout(x: Tensor, p: float, generator: torch.Generator | None = None) -> Te
         Tensor of the shape and dtype of `x`.
 
     Raises:
-        ValueError: If `p` is outside [0, 1).
+        ValueError: If `x` is not floating point, or `p` is outside [0, 1).
 
     Reference:
         Srivastava et al., Dropout, JMLR 15 (2014), section 10.
     """
+    check_floating(x=x)
     check_probability(p=p)
     keep = torch.rand(x.shape, generator=generator, device=x.device) >= p
-    return x * keep / (1.0 - p)
+    return x.masked_fill(~keep, 0.0) / (1.0 - p)

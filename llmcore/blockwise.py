@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from llmcore.checks import check_heads, check_positive
+from llmcore.checks import check_finite, check_heads, check_positive
 from llmcore.masks import additive_mask, causal_mask, expand_mask
 from llmcore.softmax import upcast
 
@@ -39,7 +38,8 @@ def blockwise_attention(
             L, S). An additive mask may be learned.
         is_causal: Hide later keys, aligned bottom-right; may be combined with `attn_mask`.
         scale: Factor on the scores; 1/sqrt(D) if not given.
-        block_size: Most queries of one head in a block; fewer where the keys are many. Changes no value.
+        block_size: Most queries of one head in a block; fewer where the keys are many. Finite inputs
+            give the same values with any.
 
     Returns:
         (B, H, L, Dv) in the dtype of `query`, computed in float32 at least; zeros where every key is hidden.
@@ -47,7 +47,7 @@ def blockwise_attention(
 
     Raises:
         ValueError: If shapes, dtypes or devices do not fit, H is no multiple of K, or the mask is ambiguous.
-        ValueError: If `block_size` is not a positive integer.
+        ValueError: If `block_size` is not a positive integer, or `scale` not a finite number.
 
     Reference:
         Rabe and Staats, Self-attention Does Not Need O(n^2) Memory, arXiv:2112.05682, who split the keys too.
@@ -62,6 +62,7 @@ def blockwise_attention(
         expand_mask(attn_mask, (batch, num_heads, q_len, key.size(2)))  # for its checks: the mask stays small
         attn_mask = attn_mask[(None,) * (4 - attn_mask.dim())]
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    check_finite(scale=scale)
     return _BlockwiseAttention.apply(query, key, value, attn_mask, is_causal, scale, block_size)
 
 
@@ -83,8 +84,9 @@ class _BlockwiseAttention(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
+        if torch.is_grad_enabled():  # create_graph: what follows would be taken for constant
+            raise RuntimeError("blockwise_attention is differentiable once, create_graph=True asks for more")
         query, key, value, attn_mask = ctx.saved_tensors
         is_causal, scale, block_size = ctx.settings
         grad_query, grad_key, grad_value = (torch.zeros_like(tensor) for tensor in (query, key, value))

@@ -1,6 +1,9 @@
 r"""Guard clauses: wrong input is refused with its values and the rule, before anything is computed."""
 
-from torch import Tensor
+import math
+
+import torch
+from torch import Tensor, nn
 
 
 def check_positive(**sizes: int) -> None:
@@ -41,6 +44,7 @@ def check_probability(**rates: float) -> None:
     Raises:
         ValueError: If a rate is negative, 1 or more, or not a number.
     """
+    check_finite(**rates)
     for name, rate in rates.items():
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"{name}={rate} must lie in [0, 1)")
@@ -70,19 +74,39 @@ def check_floating(**tensors: Tensor) -> None:
             )
 
 
-def check_last_dim(size: int, **tensors: Tensor) -> None:
-    r"""Refuse tensors that are not (batch, tokens, size).
+def check_input(projection: nn.Linear, **tensors: Tensor) -> None:
+    r"""Refuse tensors that a projection cannot take.
 
     Args:
-        size: The width every tensor must have.
-        **tensors: Named tensors, expected (B, T, size).
+        projection: The layer that the tensors go through first.
+        **tensors: Named tensors, expected (B, T, in_features).
 
     Raises:
         ValueError: If one does not have three dimensions, or has another width.
+        ValueError: If one is on another device than the weight, or, outside of autocast, of another dtype.
     """
+    weight, size = projection.weight, projection.in_features
     for name, tensor in tensors.items():
         if tensor.dim() != 3 or tensor.size(-1) != size:
             raise ValueError(f"{name} must have shape (batch, tokens, {size}), got {tuple(tensor.shape)}")
+        if tensor.device != weight.device:
+            raise ValueError(f"{name} is on {tensor.device}, the module is on {weight.device}")
+        if tensor.dtype != weight.dtype and not torch.is_autocast_enabled(weight.device.type):
+            raise ValueError(f"{name} must have the module's dtype {weight.dtype}, got {tensor.dtype}")
+
+
+def check_finite(**numbers: float) -> None:
+    r"""Refuse a setting that is not a finite real number.
+
+    Args:
+        **numbers: Named numbers.
+
+    Raises:
+        ValueError: If one is no `int` or `float` (a `bool` or a tensor is none), infinite or NaN.
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
+            raise ValueError(f"{name}={number!r} must be a finite number")
 
 
 def check_heads(query: Tensor, key: Tensor, value: Tensor | None = None) -> None:

@@ -3,7 +3,7 @@ r"""Cross-attention: queries from one sequence, keys and values from another."""
 from torch import Tensor, nn
 
 from llmcore.attention import scaled_dot_product_attention
-from llmcore.checks import check_divisible, check_last_dim, check_positive, check_probability
+from llmcore.checks import check_divisible, check_input, check_positive, check_probability
 from llmcore.heads import merge_heads, split_heads
 
 
@@ -64,8 +64,8 @@ class CrossAttention(nn.Module):
         Raises:
             ValueError: If a width, batch size, dtype or device does not fit, or the mask is ambiguous.
         """
-        check_last_dim(self.hidden_size, hidden_states=hidden_states)
-        check_last_dim(self.context_size, context=context)
+        check_input(self.q_proj, hidden_states=hidden_states)
+        check_input(self.k_proj, context=context)
         query = split_heads(self.q_proj(hidden_states), self.num_heads)  # (B, H, L, D)
         key = split_heads(self.k_proj(context), self.num_heads)  # (B, H, S, D)
         value = split_heads(self.v_proj(context), self.num_heads)  # (B, H, S, D)

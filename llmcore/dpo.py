@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from llmcore.checks import check_floating
+from llmcore.checks import check_finite, check_floating
 from llmcore.softmax import upcast
 
 
@@ -74,8 +74,9 @@ def dpo_loss(
                 f"the four must be non-empty vectors (B,) of one length, got {name} {tuple(tensor.shape)} "
                 f"beside policy_chosen_logps {tuple(policy_chosen_logps.shape)}"
             )
-    if not 0.0 < beta < float("inf"):
-        raise ValueError(f"{beta=} must be positive and finite")
+    check_finite(beta=beta)
+    if beta <= 0:
+        raise ValueError(f"{beta=} must be positive")
     chosen_rewards = beta * (upcast(policy_chosen_logps) - upcast(ref_chosen_logps).detach())
     rejected_rewards = beta * (upcast(policy_rejected_logps) - upcast(ref_rejected_logps).detach())
     margins = chosen_rewards - rejected_rewards  # (B,)

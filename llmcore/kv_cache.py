@@ -31,6 +31,8 @@ class KVCache:
     def update(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         r"""Append the new tokens and return all of them.
 
+        The first tensors are kept as they are, not copied: they must not be changed afterwards.
+
         Args:
             key: (B, K, L, D), the new keys.
             value: (B, K, L, Dv), the new values.

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from llmcore.checks import check_floating
 from llmcore.softmax import upcast
@@ -80,8 +79,9 @@ class _PerTokenLogps(torch.autograd.Function):
         return logps.squeeze(-1).masked_fill_(~scored, 0.0)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
+        if torch.is_grad_enabled():  # create_graph: what follows would be taken for constant
+            raise RuntimeError("per_token_logps is differentiable once, create_graph=True asks for more")
         logits, scored, label, impossible = ctx.saved_tensors
         grad_logits = torch.empty_like(logits)  # (B, T, V)
         grad_logits[:, -1] = 0.0
@@ -123,7 +123,7 @@ def _check_labels(logits: Tensor, labels: Tensor, ignore_index: int) -> None:
         raise ValueError(f"labels must be integer token ids, got dtype {labels.dtype}")
     if labels.device != logits.device:
         raise ValueError(f"labels are on {labels.device}, logits on {logits.device}")
-    vocabulary = logits.size(-1)
+    vocabulary, labels = logits.size(-1), labels.long()  # in uint8, 156 would equal -100
     wrong = labels[(labels != ignore_index) & ((labels < 0) | (labels >= vocabulary))]
     if wrong.numel():
         raise ValueError(

@@ -57,6 +57,7 @@ def padding_mask(lengths: Tensor, max_len: int | None = None, *, side: str = "ri
         lengths.dim() != 1
         or lengths.numel() == 0
         or lengths.is_floating_point()
+        or lengths.is_complex()
         or lengths.dtype == torch.bool
     ):
         raise ValueError(

@@ -3,7 +3,7 @@ r"""Multi-head attention with its own widths for query, key, value and output.""
 from torch import Tensor, nn
 
 from llmcore.attention import scaled_dot_product_attention
-from llmcore.checks import check_divisible, check_last_dim, check_positive, check_probability
+from llmcore.checks import check_divisible, check_input, check_positive, check_probability
 from llmcore.heads import merge_heads, split_heads
 
 
@@ -91,9 +91,9 @@ class MultiHeadAttention(nn.Module):
             ValueError: If a width, batch size, length, dtype or device does not fit, or the mask is
                 ambiguous.
         """
-        check_last_dim(self.hidden_size, query=query)
-        check_last_dim(self.kdim, key=key)
-        check_last_dim(self.vdim, value=value)
+        check_input(self.q_proj, query=query)
+        check_input(self.k_proj, key=key)
+        check_input(self.v_proj, value=value)
         q = split_heads(self.q_proj(query), self.num_heads)  # (B, H, L, D)
         k = split_heads(self.k_proj(key), self.num_heads)  # (B, H, S, D)
         v = split_heads(self.v_proj(value), self.num_heads)  # (B, H, S, Dv)

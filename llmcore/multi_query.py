@@ -3,9 +3,10 @@ r"""Multi-query attention: all query heads read one key head and one value head.
 from torch import Tensor, nn
 
 from llmcore.attention import scaled_dot_product_attention
-from llmcore.checks import check_divisible, check_last_dim, check_positive, check_probability
+from llmcore.checks import check_divisible, check_input, check_positive, check_probability
 from llmcore.heads import merge_heads, split_heads
 from llmcore.kv_cache import KVCache
+from llmcore.masks import expand_mask
 
 
 class MultiQueryAttention(nn.Module):
@@ -73,11 +74,14 @@ class MultiQueryAttention(nn.Module):
         Raises:
             ValueError: If `hidden_states` is not (B, L, hidden_size), or the mask or the cache does not fit.
         """
-        check_last_dim(self.hidden_size, hidden_states=hidden_states)
+        check_input(self.q_proj, hidden_states=hidden_states)
         query = split_heads(self.q_proj(hidden_states), self.num_heads)  # (B, H, L, D)
         key = split_heads(self.k_proj(hidden_states), 1)  # (B, 1, L, D)
         value = split_heads(self.v_proj(hidden_states), 1)  # (B, 1, L, D)
         if past_key_values is not None:
+            if attn_mask is not None:  # a mask that does not fit is refused before the cache takes the tokens
+                seen = past_key_values.seq_len + key.size(2)
+                expand_mask(attn_mask, (query.size(0), self.num_heads, query.size(2), seen))
             key, value = past_key_values.update(key, value)  # (B, 1, S, D)
         dropout_p = self.dropout if self.training else 0.0
         mixed = scaled_dot_product_attention(

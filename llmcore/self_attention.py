@@ -5,7 +5,7 @@ import math
 from torch import Tensor, nn
 
 from llmcore.attention import scaled_dot_product_attention
-from llmcore.checks import check_divisible, check_last_dim, check_positive, check_probability
+from llmcore.checks import check_divisible, check_input, check_positive, check_probability
 from llmcore.heads import merge_heads, split_heads
 from llmcore.softmax import softmax, upcast
 
@@ -41,9 +41,9 @@ class BareSelfAttention(nn.Module):
             (B, L, E).
 
         Raises:
-            ValueError: If `hidden_states` is not (B, L, hidden_size).
+            ValueError: If `hidden_states` is not (B, L, hidden_size) of the module's dtype and device.
         """
-        check_last_dim(self.hidden_size, hidden_states=hidden_states)
+        check_input(self.q_proj, hidden_states=hidden_states)
         query = self.q_proj(hidden_states)  # (B, L, E)
         key = self.k_proj(hidden_states)  # (B, L, E)
         value = self.v_proj(hidden_states)  # (B, L, E)
@@ -78,9 +78,9 @@ class FusedSelfAttention(nn.Module):
             (B, L, E).
 
         Raises:
-            ValueError: If `hidden_states` is not (B, L, hidden_size).
+            ValueError: If `hidden_states` is not (B, L, hidden_size) of the module's dtype and device.
         """
-        check_last_dim(self.hidden_size, hidden_states=hidden_states)
+        check_input(self.qkv_proj, hidden_states=hidden_states)
         query, key, value = self.qkv_proj(hidden_states).chunk(3, dim=-1)  # (B, L, E)
         scores = upcast(query) @ upcast(key).mT / math.sqrt(self.hidden_size)  # (B, L, L)
         output = softmax(scores, dim=-1) @ upcast(value)  # (B, L, E)
@@ -122,9 +122,10 @@ class SelfAttention(nn.Module):
             (B, L, E).
 
         Raises:
-            ValueError: If `hidden_states` is not (B, L, hidden_size), or the mask does not fit.
+            ValueError: If `hidden_states` is not (B, L, hidden_size) of the module's dtype and device.
+            ValueError: If the mask does not fit.
         """
-        check_last_dim(self.hidden_size, hidden_states=hidden_states)
+        check_input(self.qkv_proj, hidden_states=hidden_states)
         qkv = self.qkv_proj(hidden_states).unsqueeze(1)  # (B, 1, L, 3*E)
         query, key, value = qkv.chunk(3, dim=-1)  # (B, 1, L, E)
         dropout_p = self.dropout if self.training else 0.0
@@ -177,9 +178,10 @@ class MultiHeadSelfAttention(nn.Module):
             (B, L, E).
 
         Raises:
-            ValueError: If `hidden_states` is not (B, L, hidden_size), or the mask does not fit.
+            ValueError: If `hidden_states` is not (B, L, hidden_size) of the module's dtype and device.
+            ValueError: If the mask does not fit.
         """
-        check_last_dim(self.hidden_size, hidden_states=hidden_states)
+        check_input(self.qkv_proj, hidden_states=hidden_states)
         qkv = self.qkv_proj(hidden_states).chunk(3, dim=-1)
         query, key, value = (split_heads(x, self.num_heads) for x in qkv)  # (B, H, L, D)
         dropout_p = self.dropout if self.training else 0.0

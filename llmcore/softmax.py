@@ -116,7 +116,7 @@ def check_softmax_input(x: Tensor, dim: int) -> None:
     """
     check_floating(x=x)
     axes = max(x.dim(), 1)
-    if not -axes <= dim < axes:
+    if not isinstance(dim, int) or isinstance(dim, bool) or not -axes <= dim < axes:
         raise ValueError(f"dim={dim} must name one of the {axes} axes of x, whose shape is {tuple(x.shape)}")
     if x.dim() and x.size(dim) == 0:
         raise ValueError(f"x must not be empty along dim={dim}, got shape {tuple(x.shape)}")

@@ -2,12 +2,14 @@ r"""The guard clauses: each refuses what it must, names the values, and lets eve
 
 import pytest
 import torch
+from torch import nn
 
 from llmcore.checks import (
     check_divisible,
+    check_finite,
     check_floating,
     check_heads,
-    check_last_dim,
+    check_input,
     check_positive,
     check_probability,
 )
@@ -70,13 +72,33 @@ def test_check_floating_accepts():
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (3, 4), (4,), (2, 3, 5, 4)])
-def test_check_last_dim_refuses(shape, refuses):
+def test_check_input_refuses_shapes(shape, refuses):
     with refuses("hidden_states", 4, shape):
-        check_last_dim(4, hidden_states=torch.zeros(shape))
+        check_input(nn.Linear(4, 2), hidden_states=torch.zeros(shape))
 
 
-def test_check_last_dim_accepts():
-    check_last_dim(4, hidden_states=torch.zeros(2, 3, 4), context=torch.zeros(2, 7, 4))
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64])
+def test_check_input_refuses_other_dtypes_and_devices(dtype, refuses):
+    with refuses("context", dtype, torch.float32):
+        check_input(nn.Linear(4, 2), context=torch.zeros(2, 3, 4, dtype=dtype))
+    with refuses("context", "meta", "cpu"):
+        check_input(nn.Linear(4, 2), context=torch.zeros(2, 3, 4, device="meta"))
+
+
+def test_check_input_accepts():
+    check_input(nn.Linear(4, 2), hidden_states=torch.zeros(2, 3, 4), context=torch.zeros(2, 7, 4))
+    with torch.autocast("cpu", torch.bfloat16):
+        check_input(nn.Linear(4, 2), hidden_states=torch.zeros(2, 3, 4, dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), True, "1", None, torch.ones(())])
+def test_check_finite_refuses(number, refuses):
+    with refuses("scale"):
+        check_finite(scale=number)
+
+
+def test_check_finite_accepts():
+    check_finite(scale=-0.5, beta=2)
 
 
 @pytest.mark.parametrize(

@@ -532,3 +532,11 @@ def test_converting_refuses(refuses):
             mha_to_gqa(other, K)
     with refuses(H * 4, H * D):
         mha_to_gqa(MultiHeadAttention(E, H, v_head_dim=4), K)
+
+
+def test_a_refused_call_leaves_the_cache_alone(refuses):
+    module, cache = GroupedQueryAttention(12, 6, 3), KVCache()
+    module(torch.zeros(2, 4, 12), past_key_values=cache)
+    with refuses((1, 6), 5):
+        module(torch.zeros(2, 1, 12), torch.ones(1, 6, dtype=torch.bool), past_key_values=cache)
+    assert cache.seq_len == 4

@@ -324,3 +324,11 @@ def test_refuses_caches(refuses):
         module(torch.zeros(3, 1, E), past_key_values=cache)
     with refuses(torch.float32, torch.float64):
         module.double()(torch.zeros(B, 1, E, dtype=exact), past_key_values=cache)
+
+
+def test_a_refused_call_leaves_the_cache_alone(refuses):
+    module, cache = MultiQueryAttention(12, 6), KVCache()
+    module(torch.zeros(2, 4, 12), past_key_values=cache)
+    with refuses((1, 6), 5):
+        module(torch.zeros(2, 1, 12), torch.ones(1, 6, dtype=torch.bool), past_key_values=cache)
+    assert cache.seq_len == 4
