@@ -161,7 +161,7 @@ def logps_cases() -> Iterator[Case]:
         labels = torch.randint(0, VOCABULARY, (1, length))
         for grad, run in (("", without_grad), (" and their gradient", with_grad)):
             # the gradient has to be made, and is by itself T / 3(T - 1) of what the library takes: a third;
-            # at 128 tokens all the library's tensors fit into the cache: there the bound of the forward is missed
+            # at 128 tokens the library's tensors fit into the cache: there the forward misses its bound
             bound = (0.75, None if grad else logits.nbytes / 10, 0.34 if grad else None)
             yield Case(
                 f"log-probabilities{grad}, {dtype}, {length} tokens, {VOCABULARY} words",
@@ -222,9 +222,8 @@ def main() -> int:
     clock = time.process_time if arguments.threads == 1 else time.perf_counter
     met = [judge(case, clock) for group in arguments.groups or GROUPS for case in GROUPS[group]()]
     missed = met.count(False)
-    print(
-        f"\ntorch {torch.__version__}, {arguments.threads} thread(s), {missed} of {len(met)} tables with a bound missed"
-    )
+    threads = f"{arguments.threads} thread(s)"
+    print(f"\ntorch {torch.__version__}, {threads}, {missed} of {len(met)} tables with a bound missed")
     return 1 if missed and arguments.check else 0
 
 

@@ -10,8 +10,8 @@ Conventions, stated once:
 - a boolean `attn_mask` means True = may attend, a floating-point one is added to the scores;
 - causal masks are aligned bottom-right: the newest query sees every key;
 - a fully masked row gives zeros and finite gradients;
-- bfloat16 and float16 are computed in float32 and cast back, float64 stays float64 (inside `torch.autocast`, which
-  decides the dtype of every matrix product, that is autocast's choice);
+- bfloat16 and float16 are computed in float32 and cast back, float64 stays float64; inside `torch.autocast`
+  the dtype of a matrix product is autocast's choice;
 - wrong input raises `ValueError` that names the values and the rule.
 """
 
