@@ -24,7 +24,7 @@ CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
 MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
 ZENSICAL = [f"-m zensical build --clean --strict -f {config}" for config in CONFIGS]
 LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]
-UPDATE = ["-m pytest docs --update-outputs"]
+UPDATE = ["-m pytest --update-outputs"]
 TESTS = ["docs", "torch", "test"]
 
 
@@ -34,6 +34,7 @@ class Task(NamedTuple):
     help: str
     groups: list
     commands: list
+    default: tuple = ()  # arguments of the last command when none are given
 
 
 TASKS = {
@@ -42,7 +43,7 @@ TASKS = {
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
     "lint": Task("check style and types", [*TESTS, "lint"], LINT),
     "bench": Task("time and memory beside the library calls one would pick", ["torch"], ["-m benchmarks"]),
-    "update-outputs": Task("run the published blocks, rewrite the outputs that changed", TESTS, UPDATE),
+    "update-outputs": Task("run the published blocks, rewrite changed outputs", TESTS, UPDATE, ("docs",)),
     "figures": Task("draw the figures again", ["docs", "torch"], ["-m figures"]),
     "zensical": Task("build both languages with Material's successor", ["docs", "zensical"], ZENSICAL),
     "record": Task("record TRL's DPO loss again, the oracle too heavy for every test run", [*TESTS, "record"],
@@ -122,8 +123,9 @@ def main():
         return
     task = TASKS[options.task]
     install(task.groups)
+    extra = options.args or list(task.default)
     for number, command in enumerate(task.commands, 1):
-        arguments = command.split() + (options.args if number == len(task.commands) else [])
+        arguments = command.split() + (extra if number == len(task.commands) else [])
         try:
             code = subprocess.run([str(PYTHON), *arguments], cwd=ROOT, env=os.environ | SETTINGS).returncode
         except KeyboardInterrupt:

@@ -171,11 +171,13 @@ def tracked(root: Path) -> set[str]:
 
 @pytest.mark.parametrize("check", [nav_problems, api_problems, snippet_problems, text_problems])
 def test_the_repository_fits_together(check: Any) -> None:
-    assert check(ROOT) == []
+    problems = check(ROOT)
+    assert not problems, "\n".join(problems)
 
 
 def test_the_readme_shows_the_tree() -> None:
-    assert tree_problems(ROOT, tracked(ROOT)) == []
+    problems = tree_problems(ROOT, tracked(ROOT))
+    assert not problems, "\n".join(problems)
 
 
 # --- each check, shown to fail on a small repository in which one thing is broken ---------------------------

@@ -141,7 +141,8 @@ def _difference(
 
 
 def test_the_two_languages_are_twins() -> None:
-    assert differences(ROOT) == []
+    problems = differences(ROOT)
+    assert not problems, "\n".join(problems)
 
 
 PAGE = """---
