@@ -13,7 +13,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
         num_heads: H.
 
     Returns:
-        (B, H, L, D), a view of `x`: `view` cuts the last axis, `transpose` swaps tokens and heads. A `view`
+        (B, H, L, D), a view of `x`. `view` cuts the last axis, `transpose` swaps tokens and heads. A `view`
         straight to (B, H, L, D) has the same shape and mixes tokens.
 
     Raises:

@@ -45,7 +45,7 @@ def padding_mask(lengths: Tensor, max_len: int | None = None, *, side: str = "ri
         side: Where the padding stands: "right" (training) or "left" (batched generation).
 
     Returns:
-        Boolean (B, 1, 1, S), True = may attend: it broadcasts over heads and queries. A (B, S) mask would be
+        Boolean (B, 1, 1, S), True = may attend, which broadcasts over heads and queries. A (B, S) mask would be
         taken for (L, S).
 
     Raises:
@@ -120,7 +120,7 @@ def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         dtype: Floating-point dtype of the result.
 
     Returns:
-        Tensor of the same shape: 0 where True, -inf where False.
+        Tensor of the same shape, 0 where True, -inf where False.
 
     Raises:
         ValueError: If `mask` is not boolean or `dtype` is not floating point.
