@@ -45,8 +45,8 @@ def padding_mask(lengths: Tensor, max_len: int | None = None, *, side: str = "ri
         side: Where the padding stands: "right" (training) or "left" (batched generation).
 
     Returns:
-        Boolean (B, 1, 1, S), True = may attend, which broadcasts over heads and queries. A (B, S) mask would be
-        taken for (L, S).
+        Boolean (B, 1, 1, S), True = may attend, which broadcasts over heads and queries. A (B, S) mask
+        would be taken for (L, S).
 
     Raises:
         ValueError: If `lengths` is not an integer vector, or is empty.
