@@ -119,10 +119,8 @@ def apply_mask(scores: Tensor, attn_mask: Tensor) -> Tensor:
     Raises:
         ValueError: If the mask is on another device, ambiguous, or does not broadcast.
     """
-    if attn_mask.device != scores.device:
-        raise ValueError(f"attn_mask is on {attn_mask.device}, the scores are on {scores.device}")
     batch, heads, q_len, k_len = scores.shape
-    mask = expand_mask(attn_mask, (batch, heads, q_len, k_len))
+    mask = expand_mask(attn_mask, (batch, heads, q_len, k_len), scores.device)
     return (
         scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.to(scores.dtype)
     )

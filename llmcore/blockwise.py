@@ -56,10 +56,9 @@ def blockwise_attention(
     check_heads(query, key, value)
     check_positive(block_size=block_size)
     if attn_mask is not None:
-        if attn_mask.device != query.device:
-            raise ValueError(f"attn_mask is on {attn_mask.device}, query is on {query.device}")
         batch, num_heads, q_len, _ = query.shape
-        expand_mask(attn_mask, (batch, num_heads, q_len, key.size(2)))  # for its checks: the mask stays small
+        shape = batch, num_heads, q_len, key.size(2)
+        expand_mask(attn_mask, shape, query.device)  # for its checks: the mask stays small
         attn_mask = attn_mask[(None,) * (4 - attn_mask.dim())]
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     check_finite(scale=scale)
@@ -121,9 +120,8 @@ class _Blocks:
         self.group = num_heads // self.num_kv_heads
         self.count = min(block_size, self.q_len, max(16, BLOCK_SCORES // (self.group * self.k_len)))
         row_scores = self.group * self.count * self.k_len
-        self.together = min(
-            self.num_kv_heads, max(1, BLOCK_SCORES // row_scores)
-        )  # heads in a batched product
+        # kv heads in one batched product
+        self.together = min(self.num_kv_heads, max(1, BLOCK_SCORES // row_scores))
         self.buffer = upcast(query.new_empty(0)).new_empty(self.together * row_scores)
         self.corner = additive_mask(causal_mask(self.count, device=query.device), self.buffer.dtype)
         self.attn_mask, self.is_causal = attn_mask, is_causal

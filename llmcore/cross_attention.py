@@ -40,7 +40,6 @@ class CrossAttention(nn.Module):
         context_size = hidden_size if context_size is None else context_size
         check_positive(context_size=context_size)
         check_probability(dropout=dropout)
-        self.hidden_size, self.context_size = hidden_size, context_size
         self.num_heads = num_heads
         self.dropout = dropout
         self.q_proj = nn.Linear(hidden_size, hidden_size, bias=bias)

@@ -52,7 +52,6 @@ class GroupedQueryAttention(nn.Module):
         check_divisible(num_heads=num_heads, num_kv_heads=num_kv_heads)
         check_positive(hidden_size=hidden_size, head_dim=head_dim)
         check_probability(dropout=dropout)
-        self.hidden_size = hidden_size
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.dropout = dropout
         self.q_proj = nn.Linear(hidden_size, num_heads * head_dim, bias=bias)
@@ -91,7 +90,7 @@ class GroupedQueryAttention(nn.Module):
         if past_key_values is not None:
             if attn_mask is not None:  # a mask that does not fit is refused before the cache takes the tokens
                 seen = past_key_values.seq_len + key.size(2)
-                expand_mask(attn_mask, (query.size(0), self.num_heads, query.size(2), seen))
+                expand_mask(attn_mask, (*query.shape[:3], seen), query.device)
             key, value = past_key_values.update(key, value)  # (B, K, S, D)
         dropout_p = self.dropout if self.training else 0.0
         mixed = scaled_dot_product_attention(
@@ -149,17 +148,18 @@ def mha_to_gqa(mha: MultiHeadAttention, num_kv_heads: int) -> GroupedQueryAttent
     Reference:
         Ainslie et al., GQA, section 2.1, arXiv:2305.13245.
     """
-    widths = {"kdim": mha.kdim, "vdim": mha.vdim, "out_dim": mha.o_proj.out_features}
+    hidden_size, out_dim = mha.q_proj.in_features, mha.o_proj.out_features
+    widths = {"kdim": mha.k_proj.in_features, "vdim": mha.v_proj.in_features, "out_dim": out_dim}
     for name, width in widths.items():
-        if width != mha.hidden_size:
-            raise ValueError(f"{name}={width} must equal hidden_size={mha.hidden_size} for self-attention")
+        if width != hidden_size:
+            raise ValueError(f"{name}={width} must equal {hidden_size=} for self-attention")
     if mha.v_proj.out_features != mha.q_proj.out_features:
         raise ValueError(
             f"value heads must be as wide as query heads, got {mha.v_proj.out_features} and "
             f"{mha.q_proj.out_features} over all heads"
         )
     gqa = GroupedQueryAttention(
-        mha.hidden_size,
+        hidden_size,
         mha.num_heads,
         num_kv_heads,
         head_dim=mha.q_proj.out_features // mha.num_heads,

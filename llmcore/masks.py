@@ -132,7 +132,9 @@ def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
 
 
-def expand_mask(attn_mask: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
+def expand_mask(
+    attn_mask: Tensor, shape: tuple[int, int, int, int], device: torch.device | None = None
+) -> Tensor:
     r"""Check a mask against the scores and view it in their shape; nothing is copied.
 
     Args:
@@ -140,6 +142,7 @@ def expand_mask(attn_mask: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
             which is 1 or that of `shape` (the last must be S). Two dimensions always mean (L, S), never (B,
             S).
         shape: (B, H, L, S) of the scores.
+        device: Device of the scores, where the mask must be as well; not checked if not given.
 
     Returns:
         View of `attn_mask` of shape (B, H, L, S).
@@ -147,12 +150,14 @@ def expand_mask(attn_mask: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
     Raises:
         ValueError: If the dtype is neither boolean nor floating point.
         ValueError: If it has three dimensions, (B, L, S) or (H, L, S), which cannot be told apart.
-        ValueError: If a dimension does not fit the scores.
+        ValueError: If a dimension does not fit the scores, or the mask is on another device.
     """
     if attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
         raise ValueError(
             f"attn_mask must be boolean (True = may attend) or floating point (added), got {attn_mask.dtype}"
         )
+    if device is not None and attn_mask.device != device:
+        raise ValueError(f"attn_mask is on {attn_mask.device}, the scores are on {device}")
     check_mask_dims(attn_mask)
     wanted = shape[-attn_mask.dim() :]
     fits = all(size in (1, want) for size, want in zip(attn_mask.shape, wanted, strict=True))

@@ -56,7 +56,6 @@ class MultiHeadAttention(nn.Module):
         check_positive(hidden_size=hidden_size, num_heads=num_heads, kdim=kdim, vdim=vdim)
         check_positive(head_dim=head_dim, v_head_dim=v_head_dim, out_dim=out_dim)
         check_probability(dropout=dropout)
-        self.hidden_size, self.kdim, self.vdim = hidden_size, kdim, vdim
         self.num_heads = num_heads
         self.dropout = dropout
         self.q_proj = nn.Linear(hidden_size, num_heads * head_dim, bias=bias)

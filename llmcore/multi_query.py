@@ -43,7 +43,6 @@ class MultiQueryAttention(nn.Module):
             head_dim = hidden_size // num_heads
         check_positive(hidden_size=hidden_size, num_heads=num_heads, head_dim=head_dim)
         check_probability(dropout=dropout)
-        self.hidden_size = hidden_size
         self.num_heads = num_heads
         self.dropout = dropout
         self.q_proj = nn.Linear(hidden_size, num_heads * head_dim, bias=bias)
@@ -81,7 +80,7 @@ class MultiQueryAttention(nn.Module):
         if past_key_values is not None:
             if attn_mask is not None:  # a mask that does not fit is refused before the cache takes the tokens
                 seen = past_key_values.seq_len + key.size(2)
-                expand_mask(attn_mask, (query.size(0), self.num_heads, query.size(2), seen))
+                expand_mask(attn_mask, (*query.shape[:3], seen), query.device)
             key, value = past_key_values.update(key, value)  # (B, 1, S, D)
         dropout_p = self.dropout if self.training else 0.0
         mixed = scaled_dot_product_attention(

@@ -103,7 +103,6 @@ class SelfAttention(nn.Module):
         super().__init__()
         check_positive(hidden_size=hidden_size)
         check_probability(dropout=dropout)
-        self.hidden_size = hidden_size
         self.dropout = dropout
         self.qkv_proj = nn.Linear(hidden_size, 3 * hidden_size, bias=bias)
         self.o_proj = nn.Linear(hidden_size, hidden_size, bias=bias)
@@ -157,7 +156,6 @@ class MultiHeadSelfAttention(nn.Module):
         super().__init__()
         check_divisible(hidden_size=hidden_size, num_heads=num_heads)
         check_probability(dropout=dropout)
-        self.hidden_size = hidden_size
         self.num_heads = num_heads
         self.dropout = dropout
         self.qkv_proj = nn.Linear(hidden_size, 3 * hidden_size, bias=bias)

@@ -331,4 +331,7 @@ def test_a_refused_call_leaves_the_cache_alone(refuses):
     module(torch.zeros(2, 4, 12), past_key_values=cache)
     with refuses((1, 6), 5):
         module(torch.zeros(2, 1, 12), torch.ones(1, 6, dtype=torch.bool), past_key_values=cache)
+    with refuses("meta", "cpu"):
+        mask = torch.ones(1, 5, dtype=torch.bool, device="meta")
+        module(torch.zeros(2, 1, 12), mask, past_key_values=cache)
     assert cache.seq_len == 4
