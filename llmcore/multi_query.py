@@ -79,8 +79,8 @@ class MultiQueryAttention(nn.Module):
         value = split_heads(self.v_proj(hidden_states), 1)  # (B, 1, L, D)
         if past_key_values is not None:
             if attn_mask is not None:  # a mask that does not fit is refused before the cache takes the tokens
-                seen = past_key_values.seq_len + key.size(2)
-                expand_mask(attn_mask, (*query.shape[:3], seen), query.device)
+                (batch, num_heads, q_len), seen = query.shape[:3], past_key_values.seq_len + key.size(2)
+                expand_mask(attn_mask, (batch, num_heads, q_len, seen), query.device)
             key, value = past_key_values.update(key, value)  # (B, 1, S, D)
         dropout_p = self.dropout if self.training else 0.0
         mixed = scaled_dot_product_attention(
