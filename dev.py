@@ -25,6 +25,8 @@ MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
 ZENSICAL = [f"-m zensical build --clean --strict -f {config}" for config in CONFIGS]
 LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]
 UPDATE = ["-m pytest --update-outputs"]
+LEDGER = ".cache/ledger.json"
+PUBLISH = ["-m pytest docs --ledger " + LEDGER, "-m sitekit.verified " + LEDGER]
 TESTS = ["docs", "torch", "test"]
 
 
@@ -41,6 +43,10 @@ TASKS = {
     "serve": Task("serve both languages, reloaded on save (PORT=8001)", ["docs"], ["-m sitekit.serve"]),
     "build": Task("build both languages into site/, strictly", ["docs"], MKDOCS),
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
+    "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
+    "publish": Task("run what is published, then build the pages with what was verified", TESTS, PUBLISH),
+    "drift": Task("measure how strong the checks are: planted faults, mutants, noise (an hour)", TESTS,
+                  ["-m tests.drift"]),
     "lint": Task("check style and types", [*TESTS, "lint"], LINT),
     "bench": Task("time and memory beside the library calls one would pick", ["torch"], ["-m benchmarks"]),
     "update-outputs": Task("run the published blocks, rewrite changed outputs", TESTS, UPDATE, ("docs",)),

@@ -22,7 +22,7 @@ from pathlib import Path
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from sitekit.pages import ROOT, PageError, at_line, page_lines
+from sitekit.pages import ROOT, page_lines, refuse
 
 Line = tuple[str, int]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -320,8 +320,7 @@ class DefinitionPreprocessor(Preprocessor):
                     )
                 shown.extend(match["space"] + text for text in self.read_definition(path, target["name"]))
             except (DefinitionError, OSError, UnicodeDecodeError) as error:
-                number = self._line_number(index, line, lines)
-                raise PageError(f"{at_line(self.md, number)}: {error}") from error
+                refuse(self.md, self._line_number(index, line, lines), str(error))
         return shown
 
     def read_definition(self, path: Path, name: str) -> list[str]:

@@ -19,7 +19,6 @@ import xml.etree.ElementTree as etree
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import NoReturn
 
 from markdown import Extension, Markdown
 from markdown.treeprocessors import Treeprocessor
@@ -33,7 +32,8 @@ from pymdownx.arithmatex import (
     InlineArithmatexPattern,
 )
 
-from sitekit.pages import ROOT, PageError, at_line, page_lines
+from sitekit.pages import ROOT, page_lines, refuse
+from sitekit.values import page_text
 
 KATEX = ROOT / "overrides" / "assets" / "vendor" / "katex" / "katex.min.js"
 SUBSCRIPTS = str.maketrans("0123456789aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
@@ -156,15 +156,15 @@ def _greek(name: str) -> str | None:
         return None
 
 
-def _fail(md: Markdown, tex: str, message: str, position: int | None) -> NoReturn:
+def _fail(md: Markdown, tex: str, message: str, position: int | None) -> None:
     """Raise for one formula, naming the line of the page where it stands."""
-    source = "\n".join(page_lines(md))
+    source = page_text(md)
     start = source.find(f"${tex}$")
     start = start + 1 if start >= 0 else source.find(tex.strip())
     number = None
     if start >= 0:
         number = source.count("\n", 0, start + min(position or 0, len(tex.rstrip()))) + 1
-    raise PageError(f"{at_line(md, number)}: KaTeX: {message}, in {tex.strip()!r}")
+    refuse(md, number, f"KaTeX: {message}, in {tex.strip()!r}")
 
 
 class _Formula(str):
@@ -182,6 +182,7 @@ def _stash(md: Markdown, tex: str, *, display: bool, before: str = "", after: st
         html = render(tex, display=display)
     except FormulaError as error:
         _fail(md, tex, str(error), error.position)
+        html = ""
     if before and before in OPENING:
         html = JOINER + html
     if after and after in CLOSING:
@@ -260,9 +261,11 @@ class FormulaChecks(Treeprocessor):
                     line for line in HTML_PLACEHOLDER_RE.sub("…", text).split("\n") if "$" in line
                 ).strip()
                 number = next((n for n, source in enumerate(page_lines(self.md), 1) if line in source), None)
-                raise PageError(
-                    f"{at_line(self.md, number)}: a $ that belongs to no formula in {line!r}: no blank in "
-                    "$…$, no empty line in $$…$$, an empty line around it; a dollar sign is written \\$"
+                refuse(
+                    self.md,
+                    number,
+                    f"a $ that belongs to no formula in {line!r}: no blank in $…$, no empty line in $$…$$, an "
+                    "empty line around it; a dollar sign is written \\$",
                 )
         if element.tag not in ("code", "pre"):
             for child in element:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from markdown import Markdown
 from mkdocs.exceptions import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
+
+watch: Callable[[int | None, str], None] | None = None  # told of problems instead of ending the build
 
 
 class PageError(BuildError):  # MkDocs prints a BuildError as one line
@@ -46,6 +49,19 @@ def page_lines(md: Markdown) -> list[str]:
     return path.read_text(encoding="utf-8-sig").split("\n")
 
 
-def at_line(md: Markdown, number: int | None) -> str:
-    """Return ``page:number``, or the page alone when the line is not known."""
-    return page_name(md) if number is None else f"{page_name(md)}:{number}"
+def line_number(md: Markdown, line: str) -> int | None:
+    """Return the number of the page's first line with this text, None when there is none."""
+    found = (n for n, text in enumerate(page_lines(md), 1) if text.rstrip("\r") == str(line).rstrip("\r"))
+    return next(found, None)
+
+
+def refuse(md: Markdown, number: int | None, message: str) -> None:
+    """Stop the build with ``page:number: message``; who watches it may note the problem and read on.
+
+    Raises:
+        PageError: nobody watches.
+    """
+    if watch is not None:
+        watch(number, message)
+        return
+    raise PageError(f"{page_name(md)}{f':{number}' if number else ''}: {message}")

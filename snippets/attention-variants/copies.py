@@ -36,5 +36,6 @@ ways = {
 for name, way in ways.items():
     with NewBytes() as counter:
         way()
-    copied = {op: size / 2**20 for op, size in counter.largest.items() if size >= key.nbytes}
-    print(f"{name:18}", ", ".join(f"{op} {mib:.0f} MiB" for op, mib in copied.items()) or "no copy of K")
+    copied = {op: size for op, size in counter.largest.items() if size >= key.nbytes}
+    told = (f"{op} {size / 2**20:.0f} MiB, {size // key.nbytes} times K" for op, size in copied.items())
+    print(f"{name:18}", ", ".join(told) or "no copy of K")

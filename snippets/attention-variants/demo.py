@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 from llmcore.grouped_query import GroupedQueryAttention
@@ -7,8 +9,9 @@ from llmcore.multi_head import MultiHeadAttention
 
 GIB = 2**30
 batch, seq, hidden, heads = 128, 512, 1024, 8
-print(f"scores ({batch}, {heads}, {seq}, {seq}) fp32: {batch * heads * seq * seq * 4 / GIB:.0f} GiB")
-print(f"input  ({batch}, {seq}, {hidden}) fp32: {batch * seq * hidden * 4 / GIB:.2f} GiB")
+size, entry = batch * heads * seq * seq * 4, batch * seq * hidden * 4  # bytes
+print(f"scores ({batch}, {heads}, {seq}, {seq}) fp32: 2^{math.log2(size):.0f} bytes = {size / GIB:.0f} GiB")
+print(f"input  ({batch}, {seq}, {hidden}) fp32: {entry / GIB:.2f} GiB, scores {size // entry} times as much")
 
 torch.manual_seed(0)
 mha = MultiHeadAttention(hidden, heads)  # the same layer on 2 sequences of 16 tokens

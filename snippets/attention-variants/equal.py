@@ -38,8 +38,10 @@ repeated = F.scaled_dot_product_attention(q, repeat_kv(k, 4), repeat_kv(v, 4), i
 print("== SDPA on repeat_kv:", same(ours, repeated))
 print("repeat_kv == repeat_interleave:", torch.equal(repeat_kv(k, 4), k.repeat_interleave(4, dim=1)))
 tiled = F.scaled_dot_product_attention(q, k.repeat(1, 4, 1, 1), v.repeat(1, 4, 1, 1), is_causal=True)
-wrong = [h for h in range(8) if not same(tiled[:, h], ours[:, h])]
-print("repeat (tile) instead: heads wrong", wrong, f"largest error {(tiled - ours).abs().max():.2f}")
+right = [h for h in range(8) if same(tiled[:, h], ours[:, h])]
+wrong = [h for h in range(8) if h not in right]
+print("repeat (tile) instead: heads wrong", wrong, "heads right", right)
+print(f"repeat (tile) instead: largest error {(tiled - ours).abs().max():.2f}")
 
 order = torch.arange(8).view(4, 2).T.flatten()  # sorted by h % 2, the kv head that repeat gives query head h
 sorted_heads = scaled_dot_product_attention(q[:, order], k, v, is_causal=True)

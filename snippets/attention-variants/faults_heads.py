@@ -22,8 +22,8 @@ x = torch.randn(1, 24, 100)  # 100 does not divide by 8: head_dim = 100 // 8 = 1
 q_proj, k_proj, o_proj = nn.Linear(100, 100), nn.Linear(100, 12), nn.Linear(96, 100)  # MQA
 query, key = note_split(q_proj(x), 8, 12), note_split(k_proj(x), 1, 12)
 mixed = scaled_dot_product_attention(query, key, key).transpose(1, 2).flatten(2)
-print(f"100 over 8 heads: queries {tuple(query.shape)}, keys {tuple(key.shape)}; ", end="")
-print(f"{x.size(1)} tokens in, {o_proj(mixed).size(1)} out")
+print(f"100 over 8 heads: queries {tuple(query.shape)}, keys {tuple(key.shape)}")
+print(f"MQA: {x.size(1)} tokens in, {o_proj(mixed).size(1)} out")
 try:
     nn.Linear(100, 100)(mixed)  # the output projection of the note's MHA
 except RuntimeError as error:

@@ -1,3 +1,5 @@
+from functools import partial
+
 from llmcore.kv_cache import kv_cache_bytes
 
 models = {  # layers, heads, kv heads, head_dim, context
@@ -17,6 +19,17 @@ for name, (layers, heads, kv_heads, size, context) in models.items():
         f" {context:9} {full / 2**20:16.0f}"
     )
 
-llama3 = kv_cache_bytes(num_layers=32, num_kv_heads=8, head_dim=128, seq_len=8192, batch_size=32)
-mha = kv_cache_bytes(num_layers=32, num_kv_heads=32, head_dim=128, seq_len=8192, batch_size=32)
-print(f"Llama 3 8B, 32 sequences of 8192: {llama3 / 2**30:.0f} GiB; with 32 kv heads {mha / 2**30:.0f} GiB")
+layers, heads, kv_heads, size, context = models["Llama 3 8B"]
+llama3 = partial(kv_cache_bytes, num_layers=layers, head_dim=size)
+token, full = (llama3(num_kv_heads=kv_heads, seq_len=tokens) for tokens in (1, context))
+print(f"Llama 3 8B: {token} bytes = {token / 2**10:.0f} KiB a token, {full / 2**30:.0f} GiB for {context}")
+gqa, mha = (llama3(num_kv_heads=k, seq_len=context, batch_size=32) for k in (kv_heads, heads))
+print(f"32 such sequences: {gqa / 2**30:.0f} GiB; with {heads} kv heads {mha / 2**30:.0f} GiB")
+
+heads, size = 128, 128  # DeepSeek-V2, whose MLA caches one latent and one key with RoPE for all heads
+latent, rope = 4 * size, size // 2
+cached = latent + rope
+print(f"MLA: {latent} + {rope} = {cached} numbers a layer, MHA {2 * heads * size}: ", end="")
+print(f"as many as GQA with {cached / (2 * size)} groups")
+intensity = 2 * heads * (cached + latent) / (2 * cached)
+print(f"MLA reads them as {2 * cached} bytes, FLOPs a byte: {intensity / heads:.1f} H = {intensity:.0f}")

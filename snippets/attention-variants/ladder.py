@@ -36,8 +36,9 @@ expected, _ = reference(query, key, value, need_weights=False)
 print("== nn.MultiheadAttention:", torch.allclose(out, expected, atol=1e-6))
 
 own_width = MultiHeadAttention(128, 8, kdim=128, vdim=64, head_dim=16, v_head_dim=16, out_dim=8)
-out = own_width(torch.randn(10, 2, 128), torch.randn(10, 4, 128), torch.randn(10, 4, 64), is_causal=True)
-print("first note: (10, 2, 128), (10, 4, 128), (10, 4, 64) ->", tuple(out.shape))
+shapes = (10, 2, 128), (10, 4, 128), (10, 4, 64)
+out = own_width(*map(torch.randn, shapes), is_causal=True)
+print("first note:", *shapes, "->", tuple(out.shape))
 
 w_q, w_k, w_v, w_o = (getattr(mha, f"{name}_proj").weight for name in "qkvo")
 qk, vo = w_q[:6].T @ w_k[:6], w_v[:6].T @ w_o[:, :6].T  # head 0: D = 6 rows

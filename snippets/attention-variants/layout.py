@@ -19,7 +19,8 @@ back = right.transpose(1, 2)
 print("and transposed back:", back.stride(), " contiguous:", back.is_contiguous())
 output = (right * 1.0).contiguous()  # what attention returns: a fresh (B, H, L, D)
 back = output.transpose(1, 2)
-print("of a fresh output:  ", back.stride(), " contiguous:", back.is_contiguous())
+print("a fresh output:     ", tuple(output.shape))
+print("and its transpose:  ", back.stride(), " contiguous:", back.is_contiguous())
 try:
     back.view(1, 3, 4)
 except RuntimeError as error:

@@ -10,16 +10,16 @@ mha = MultiHeadAttention(hidden, heads, bias=False)
 x = torch.randn(16, 12, hidden)
 weight = mha.k_proj.weight.detach()
 by_head = weight.unflatten(0, (kv_heads, group, size))  # (K, H/K, D, E)
-choices = {
-    "mean": pool_kv_heads(weight, heads, kv_heads),
-    "first head": by_head[:, 0].flatten(0, 1),
-    "random": torch.empty(kv_heads * size, hidden).uniform_(-(hidden**-0.5), hidden**-0.5),
+choices = {  # the new keys, and the error that independent heads predict
+    "mean": (pool_kv_heads(weight, heads, kv_heads), 1 - 1 / group),
+    "first head": (by_head[:, 0].flatten(0, 1), 2 * (1 - 1 / group)),
+    "random": (torch.empty(kv_heads * size, hidden).uniform_(-(hidden**-0.5), hidden**-0.5), 2),
 }
 keys = (x @ weight.T).unflatten(-1, (kv_heads, group, size))  # what the old query heads expect
-print("squared error of the keys the query heads read, relative")
-for name, pooled in choices.items():
+print(f"relative squared error of the keys the query heads read, G = {group}: predicted, measured")
+for name, (pooled, predicted) in choices.items():
     new = (x @ pooled.T).unflatten(-1, (kv_heads, 1, size))
-    print(f"  {name:10} {((new - keys).square().sum() / keys.square().sum()):.2f}")
+    print(f"  {name:10} {predicted:<4} {((new - keys).square().sum() / keys.square().sum()):.2f}")
 
 gqa = mha_to_gqa(mha, kv_heads)
 with torch.no_grad():

@@ -23,6 +23,10 @@ def collate(pairs):
     return input_ids, completion_mask, labels
 
 
+def show(values):
+    return " ".join(f"{value:.3f}" for value in values.tolist())
+
+
 input_ids, completion_mask, labels = collate(pairs)
 print("input_ids (2B, T)", tuple(input_ids.shape))
 for name, row, mask, label in zip(
@@ -34,15 +38,15 @@ torch.manual_seed(0)
 table = torch.randn(16, 16, dtype=torch.float64)  # a bigram model: logits depend on the token itself
 logps = sequence_logps(table[input_ids], labels)
 chosen_logps, rejected_logps = logps.chunk(2)  # one forward pass, split afterwards
-print("chosen  ", [f"{v:.3f}" for v in chosen_logps.tolist()])
-print("rejected", [f"{v:.3f}" for v in rejected_logps.tolist()])
+print("chosen  ", show(chosen_logps))
+print("rejected", show(rejected_logps))
 only_first = torch.tensor([pairs[0]["prompt"] + pairs[0]["rejected"]])  # the same answer without padding
 only_labels = only_first.clone()
 only_labels[:, :3] = -100
-print("alone   ", f"{sequence_logps(table[only_first], only_labels).item():.3f}")
+print("alone   ", show(sequence_logps(table[only_first], only_labels)))
 
 lengths = [len(p["prompt"]) + len(p[side]) for side in ("chosen", "rejected") for p in pairs]
 is_pad = torch.arange(input_ids.size(1)) >= torch.tensor(lengths).unsqueeze(-1)
 with_prompt = sequence_logps(table[input_ids], input_ids.masked_fill(is_pad, -100)).chunk(2)  # prompt scored
 for name, (one, other) in (("answer only", (chosen_logps, rejected_logps)), ("with prompt", with_prompt)):
-    print(name, " chosen", [f"{v:.3f}" for v in one], " chosen - rejected", [f"{v:.3f}" for v in one - other])
+    print(name, " chosen", show(one), " chosen - rejected", show(one - other))

@@ -9,6 +9,9 @@ w = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)  # No (chosen), Never (r
 b = torch.tensor([0.80, 0.08, 0.12], dtype=torch.float64).log()
 u = torch.zeros((), dtype=torch.float64, requires_grad=True)  # the hidden state; all that is trained
 reference = b.log_softmax(-1)
+direction, mean = w[0] - w[1], (reference.exp() * w).sum()
+slope = (w[0] - mean) * direction  # what chosen changes in proportion to
+print(f"W_w - W_l = {direction:.0f}, E[W] = {mean:.2f}, (W_w - E[W]) (W_w - W_l) = {slope:.2f}")
 
 print("step  loss    margin  log P(No)  log P(Never)  log P(Yes)  P(Yes)")
 for step in range(201):

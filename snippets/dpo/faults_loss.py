@@ -25,7 +25,7 @@ def naive_loss(chosen, rejected, ref_chosen, ref_rejected, beta=0.1):
 
 logps = four()
 naive_loss(*logps).backward()
-print("naive:    gradient of ref_chosen", [f"{g:.4f}" for g in logps[2].grad.tolist()])
+print("naive:    gradient of ref_chosen", *(f"{g:.4f}" for g in logps[2].grad.tolist()))
 logps = four()
 dpo_loss(*logps).loss.backward()
 print("dpo_loss: gradient of ref_chosen", logps[2].grad)
@@ -34,7 +34,7 @@ for name, function in (("naive", naive_loss), ("dpo_loss", lambda *logps: dpo_lo
     chosen, rejected = four()[:2]  # the reference is the same module: the copy was forgotten
     loss = function(chosen, rejected, chosen, rejected)
     loss.backward()
-    print(f"one module, {name}: loss {loss:.4f}, gradient", [f"{g:.4f}" for g in chosen.grad.tolist()])
+    print(f"one module, {name}: loss {loss:.4f}, gradient", *(f"{g:.4f}" for g in chosen.grad.tolist()))
 
 with torch.no_grad():
     chosen, rejected, ref_chosen, ref_rejected = logps

@@ -27,10 +27,12 @@ def naive(logits, labels):
     return logits[:, :-1].float().log_softmax(-1).gather(-1, labels[:, 1:, None]).squeeze(-1)
 
 
-print("logits of 4 pairs x 1024 tokens x 32000 words")
+pairs, tokens, words, llama_words = 4, 1024, 32000, 128256
+rows = 2 * pairs
+print(f"logits of {pairs} pairs x {tokens} tokens x {words} words: {rows} rows")
 for name, size in (("bf16", 2), ("fp32", 4)):
-    print(f"  {name} {2 * 4 * 1024 * 32000 * size / GIB:.2f} GiB")
-print(f"  8B model, 128256 words, fp32: {2 * 4 * 1024 * 128256 * 4 / GIB:.1f} GiB")
+    print(f"  {name} {rows * tokens * words * size / GIB:.2f} GiB")
+print(f"  8B model, {llama_words} words, fp32: {rows * tokens * llama_words * 4 / GIB:.1f} GiB")
 
 torch.manual_seed(0)
 logits = torch.randn(2, 65, 4000, dtype=torch.bfloat16, requires_grad=True)
@@ -39,10 +41,14 @@ for name, function in (("log_softmax + gather", naive), ("per_token_logps", per_
     ratio = kept_bytes(function, logits, labels) / (logits.numel() * logits.element_size())
     print(f"kept by {name:<21} {ratio:.2f} x the bf16 logits")
 
-params = 8e9  # mixed precision, AdamW: 2 + 2 + 4 + 4 + 4 = 16 bytes a trained parameter, 2 a frozen one
+billions = 8
+trained_bytes = 2 + 2 + 4 + 4 + 4  # bf16 weight and gradient; fp32 master weight and AdamW's two moments
+frozen_bytes = 2
+print(f"{billions} billion parameters, {trained_bytes} bytes a trained one, {frozen_bytes} a frozen one")
 for name, trained, frozen in (
-    ("DPO", 1, 1),
+    ("DPO: policy, reference", 1, 1),
     ("DPO, reference precomputed", 1, 0),
     ("PPO: policy + value, reference + reward", 2, 2),
 ):
-    print(f"{name:<40} {(trained * 16 + frozen * 2) * params / GIB:.0f} GiB")
+    size = (trained * trained_bytes + frozen * frozen_bytes) * billions * 1e9
+    print(f"{name:<40} {size / GIB:.0f} GiB")

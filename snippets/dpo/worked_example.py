@@ -34,4 +34,6 @@ show("d loss / d rejected", policy_rejected.grad)
 
 margins = torch.tensor([-8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0])
 show("margin", margins)
-show("weight", torch.sigmoid(-margins))
+weights = torch.sigmoid(-margins)
+show("weight", weights)
+print(f"weight at {margins[1]:.0f} / weight at {margins[5]:.0f}: {weights[1] / weights[5]:.1f}")

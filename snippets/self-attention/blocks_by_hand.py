@@ -46,4 +46,4 @@ for q_len, k_len in ((40, 50), (50, 40)):  # with 50 queries over 40 keys the fi
     for name, function in (("blocks of queries", by_queries), ("blocks of keys", by_keys)):
         error = (function(query, key, value, 16) - whole).abs().max()
         print(f"L = {q_len}, S = {k_len}, {name}: equal to the whole matrix: {bool(error < 1e-5)}")
-print("scores of L = 40, S = 50 held at once: whole 2000", "| by queries", 16 * 50, "| by keys", 40 * 16)
+print("scores of L = 40, S = 50 held at once: whole", 40 * 50, "| by queries", 16 * 50, "| by keys", 40 * 16)

@@ -21,6 +21,7 @@ show("K", key)
 show("V", value)
 show("Q Kᵀ", query @ key.T)
 show("Q Kᵀ / 2", query @ key.T / 4**0.5)
+show("sum of exp", (query @ key.T / 4**0.5).exp().sum(-1, keepdim=True))  # what each row is divided by
 
 q, k, v = query[None, None], key[None, None], value[None, None]  # llmcore wants (B, H, L, D)
 show("weights", attention_weights(q, k)[0, 0])

@@ -28,6 +28,8 @@ with FlopCounterMode(display=False) as causal:
 print(f"with a causal mask: {causal.get_total_flops()} (the hidden half is computed and thrown away)")
 
 print("\nhidden 4096, 32 heads, one layer, one sequence")
+linear, quadratic = attention_flops(1, 1, 4096)  # they grow as n and as n²
+print(f"the two parts are equal at {linear // quadratic} tokens")
 print("tokens   projections   QKᵀ and PV   share   scores in 2 bytes")
 for seq in (2048, 8192, 32768, 131072):
     projections, quadratic = attention_flops(1, seq, 4096)

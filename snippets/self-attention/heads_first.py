@@ -34,8 +34,13 @@ def new_bytes(x, base):
 
 
 key = torch.randn(batch, 1, k_len, 16)  # one key head for all: multi-query attention
-print(f"\none key head: {key.untyped_storage().nbytes()} bytes")
-print(f"repeat to 8 heads: {new_bytes(key.repeat(1, 8, 1, 1), key)} new bytes")
+one_head = key.untyped_storage().nbytes()
+print(f"\none key head: {one_head} bytes")
 expanded = key.expand(-1, 8, -1, -1)
-print(f"expand to 8 heads: {new_bytes(expanded, key)} new bytes")
-print(f"expand, then fold to (80, 4, 16): {new_bytes(expanded.flatten(0, 1), key)} new bytes")
+for name, x in (
+    ("repeat to 8 heads", key.repeat(1, 8, 1, 1)),
+    ("expand to 8 heads", expanded),
+    ("expand, then fold to (80, 4, 16)", expanded.flatten(0, 1)),
+):
+    new = new_bytes(x, key)
+    print(f"{name}: {new} new bytes, {new // one_head} times the one head")

@@ -19,8 +19,8 @@ upstream = torch.tensor([0.3, -0.2, 0.5, 0.1], dtype=torch.float64)
 shortcut = p * (upstream - (p * upstream).sum())  # the product Jᵀ g without building J
 print("p * (g - p·g) equals J g:", torch.allclose(shortcut, by_hand @ upstream))
 
-print("\nscores times   largest p   largest entry of J")
+print("\nscores   largest p   largest entry of J")
 for factor in (1, 2, 4, 8, 16):
     p = softmax(x * factor)
     saturated = torch.diag(p) - torch.outer(p, p)
-    print(f"{factor:>12}{p.max():>12.4f}{saturated.abs().max():>21.1e}")
+    print(f"   × {factor:<2}{p.max():>11.4f}{saturated.abs().max():>21.1e}")

@@ -5,7 +5,7 @@ import torch
 torch.manual_seed(0)
 n_keys, draws = 64, 2000
 
-print("scale     d   var(score)   largest weight    ‖J‖     ‖dq‖   mean ‖dq‖  (the rest: medians)")
+print("scale, d         var(score)   largest weight    ‖J‖     ‖dq‖   mean ‖dq‖  (the rest: medians)")
 for d in (16, 64, 256, 1024):
     query = torch.randn(draws, 1, d)
     key = torch.randn(draws, n_keys, d)
@@ -21,4 +21,5 @@ for d in (16, 64, 256, 1024):
         typical, mean = d_query.median(), d_query.mean()
         var = float(f"{(dots * scale).var():.3g}")
         largest = p.amax(-1).median()
-        print(f"{name:<5}{d:>6}{var:>13g}{largest:>17.3f}{size:>9.2g}{typical:>9.2g}{mean:>12.2g}")
+        row = f"{name}, d = {d}"
+        print(f"{row:<14}{var:>13g}{largest:>17.3f}{size:>9.2g}{typical:>9.2g}{mean:>12.2g}")

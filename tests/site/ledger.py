@@ -1,10 +1,10 @@
 """The ledger: the Python blocks that a reader of the built site sees, and where each line of them came from.
 
-The site is built once, with its own configuration, while a recorder watches (`build`). No rule of Markdown is
-written again: lines are strings that remember their origin, and the site's own preprocessors, given a
-subclass of their class, hand them on. Each fence carries its number into the HTML of this one build; `proof`
-then reads the built pages and accounts for every block on them. What Markdown would pass over silently (a
-fence that became prose, a section without its end) is a `Problem` with its file and line.
+The site is built once, with its own configuration, while a recorder watches. No rule of Markdown is written
+again: lines are strings that remember their origin, and the site's own preprocessors, given a subclass of
+their class, hand them on. Each fence carries its number into the HTML of this one build; `proof` then reads
+the built pages and accounts for every block on them. What Markdown would pass over silently (a fence that
+became prose, a section without its end) is a `Problem` with its file and line.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
@@ -28,124 +27,28 @@ from mkdocs.plugins import BasePlugin
 from pymdownx.snippets import SnippetPreprocessor
 from pymdownx.superfences import SuperFencesBlockPreprocessor
 
+from sitekit import pages as watched
 from sitekit.definitions import DefinitionPreprocessor, cut
+from tests.site.blocks import Fence, Line, Origin, Page, Problem, Site
+from tests.site.proof import NUMBER, HtmlReader, account, locate
 
-NUMBER = "data-published"  # the attribute that carries a fence's number into the HTML
 MARKER = re.compile(r"[> \t]*<!--[-\s]*((?:pytest-codeblocks:|pytest\.mark\.).*?)[-\s]*-->\s*")
 SCISSORS = re.compile(r"[ \t]*-+8<-+")
 PROSE_FENCE = re.compile(r"[>\s]*(?:(?:[-*+]|\d+[.)])\s+)*(?:`{3,}|~{3,})[^`]*$")
 
 
-class Origin(NamedTuple):
-    """A line of a file, its path written from the root of the repository."""
-
-    path: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
-
-
-class Line(str):
-    """A line of text that remembers where it came from."""
-
-    origin: Origin
-
-    def __new__(cls, text: str, origin: Origin) -> Line:
-        line = super().__new__(cls, text)
-        line.origin = origin
-        return line
-
-    def __radd__(self, indent: str) -> Line:
-        return Line(indent + str(self), self.origin)
-
-    def replace(self, *arguments: Any) -> Line:
-        return Line(super().replace(*arguments), self.origin)
-
-
-class Problem(NamedTuple):
-    """What an author must mend, and where."""
-
-    origin: Origin
-    message: str
-
-
-@dataclass
-class Fence:
-    """A fence that Markdown rendered, with the markers directly above it (text and line)."""
-
-    language: str
-    lines: list[Line]
-    opening: Origin
-    closing: Origin
-    markers: dict[str, Line]
-
-
-@dataclass
-class Output:
-    """The output that a page shows under a block; `file` is the file that it embeds whole, if it does."""
-
-    lines: list[str]
-    opening: Origin
-    closing: Origin
-    file: str | None
-
-    def origin(self, index: int) -> Origin:
-        """Return where the line of this index stands, or would stand."""
-        if self.file:
-            return Origin(self.file, index + 1)
-        return Origin(self.opening.path, min(self.opening.line + 1 + index, self.closing.line))
-
-
-@dataclass
-class Block:
-    """A Python block that a reader sees."""
-
-    lines: list[Line]
-    opening: Origin
-    console: bool = False
-    marks: list[Line] = field(default_factory=list)
-    before: Block | None = None
-    output: Output | None = None
-
-    def chain(self) -> list[Block]:
-        """Return the block after those that it continues."""
-        return [*(self.before.chain() if self.before else []), self]
-
-
-@dataclass
-class Page:
-    """A page as its reader gets it; `documents` are the dotted names that it takes from docstrings."""
-
-    source: str
-    documents: list[str] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    api_blocks: int = 0
-    used: set[int] = field(default_factory=set)  # lines at which raw HTML was located
-    text: str = ""
-
-
-@dataclass
-class Site:
-    """One language of the site; `failure` says why it has no pages."""
-
-    config: str
-    pages: list[Page] = field(default_factory=list)
-    failure: str = ""
-
-
 class Recorder(BasePlugin):
-    """Watches one build as the last of its plugins."""
+    """Watches builds of one site as the last of its plugins."""
 
-    def __init__(self, root: Path, create_outputs: bool) -> None:
+    def __init__(self, config: Path, root: Path, create_outputs: bool) -> None:
         super().__init__()
-        self.root, self.create_outputs = root, create_outputs
+        self.config_file, self.root, self.create_outputs = config, root, create_outputs
         self.page, self.text, self.offset = Page(""), "", 0
         self.pages: dict[Path, Page] = {}  # by built file
         self.fences: list[Fence] = []
         self.embedded: dict[Origin, str] = {}  # line of a directive -> the file that it embeds
-        self.warnings: list[str] = []
+        self.files: Any = None
+        self.warned: list[str] = []
 
     def relative(self, path: str | os.PathLike[str]) -> str:
         """Return a path as messages write it."""
@@ -161,12 +64,14 @@ class Recorder(BasePlugin):
         config.markdown_extensions.append(_Watch(self))
         return config
 
+    def on_env(self, env: Any, /, *, files: Any, **_: Any) -> Any:
+        """Keep the files, so that a page can be rendered again."""
+        self.files = files
+        return env
+
     def on_page_markdown(self, markdown: str, /, *, page: Any, **_: Any) -> str:
         """Remember which page is rendered next; its front matter is gone, its line numbers are not."""
-        self.page = Page(
-            self.relative(page.file.abs_src_path), re.findall(r"^::: ([\w.]+)", markdown, re.MULTILINE)
-        )
-        self.pages[Path(page.file.abs_dest_path)] = self.page
+        self.page = self.pages[Path(page.file.abs_dest_path)] = Page(self.relative(page.file.abs_src_path))
         raw = (self.root / self.page.source).read_text(encoding="utf-8")
         self.text, self.offset = markdown, raw.removesuffix(markdown).count("\n")
         if raw.startswith("\ufeff"):
@@ -174,6 +79,55 @@ class Recorder(BasePlugin):
         if not raw.endswith(markdown):
             self.problem("", "a plugin rewrote the text of this page, so its lines cannot be traced")
         return markdown
+
+    def build(self) -> Site:
+        """Build the whole site into a temporary folder and return its ledger."""
+        site = Site(self.relative(self.config_file))
+        with tempfile.TemporaryDirectory() as target, self._watching():
+            self.settings = load_config(str(self.config_file), site_dir=target)
+            self.settings.plugins["published"] = self
+            try:
+                self.settings.plugins.on_startup(command="build", dirty=False)
+                build_site(self.settings)
+                for file in sorted(Path(target).rglob("*.html")):
+                    # what the theme adds (404.html, search) is read too, and has no source
+                    self.page = self.pages.setdefault(file, Page(""))
+                    account(self, HtmlReader(file.read_text(encoding="utf-8")))
+                    for problem in () if self.page.source else self.page.problems:
+                        raise ValueError(f"{file.name}: {problem.message}")
+                site.pages = [page for page in self.pages.values() if page.source]
+                locate(self.warned, site.pages, self.root)
+            except (Exception, SystemExit) as error:
+                site.failure = "\n".join([*self.warned, f"{type(error).__name__}: {error}"])
+            finally:
+                self.settings.plugins.on_shutdown()
+        return site
+
+    def render(self, source: str) -> Page:
+        """Render one page again after a change of what it is made from."""
+        file = next(file for file in self.files if self.relative(file.abs_src_path or "") == source)
+        with self._watching():
+            file.page.read_source(self.settings)
+            file.page.markdown = self.on_page_markdown(file.page.markdown, page=file.page)
+            file.page.render(self.settings, self.files)
+            account(self, HtmlReader(file.page.content))
+        return self.page
+
+    @contextlib.contextmanager
+    def _watching(self) -> Iterator[None]:
+        """Note what would stop `mkdocs build --strict`; the tools' own deprecations are no business of ours."""
+        log, handler = logging.getLogger("mkdocs"), logging.Handler(logging.WARNING)
+        handler.emit = lambda record: self.warned.append(record.getMessage())
+        watched.watch = lambda number, message: self.page.problems.append(
+            Problem(Origin(self.page.source, number or 1), message)
+        )
+        log.addHandler(handler)
+        try:
+            with contextlib.chdir(self.config_file.parent), warnings.catch_warnings(action="ignore"):
+                yield
+        finally:
+            log.removeHandler(handler)
+            watched.watch = None
 
 
 class _Watch(Extension):
@@ -193,6 +147,7 @@ class _Watch(Extension):
             if kind is _Fences:
                 break
         md.preprocessors.register(_Opening(self.recorder), "published", 10**6)
+        md.preprocessors.register(_Prose(self.recorder), "published-prose", 23)
 
 
 class _Opening(Preprocessor):
@@ -209,6 +164,14 @@ class _Opening(Preprocessor):
         return [Line(text, Origin(source, number)) for number, text in enumerate(lines, first)]
 
 
+class _Prose(_Opening):
+    """Keeps what of a page is no fence."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        self.recorder.page.prose += [line for line in lines if isinstance(line, Line)]
+        return lines
+
+
 class _Carried(Preprocessor):
     """A preprocessor that knows nothing of origins: a line that keeps its words keeps its own."""
 
@@ -221,30 +184,10 @@ class _Carried(Preprocessor):
         return after
 
 
-class _Watched(list[str]):
-    """A list that knows which of its lines is being read."""
-
-    at = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for self.at, line in enumerate(super().__iter__()):
-            yield line
-
-
 class _Definitions(DefinitionPreprocessor):
-    """Definitions by name. What cannot be embedded is noted, and the rest of the page is read."""
+    """Definitions by name."""
 
     recorder: Recorder
-
-    def run(self, lines: list[str]) -> list[str]:
-        watched = _Watched(lines)
-        while True:
-            try:
-                return super().run(watched)
-            except Exception as error:
-                line = watched[watched.at]
-                self.recorder.problem(line, str(error.__cause__ or error))
-                watched[watched.at] = line.replace(str(line), "")
 
     def _file(self, name: str) -> Path:
         if self.recorder.create_outputs and name.endswith(".out") and not (self.root / name).exists():
@@ -287,10 +230,8 @@ class _Snippets(SnippetPreprocessor):
         return found
 
     def read_lines(self, path: str) -> list[str]:
-        source = self.recorder.relative(path)
-        lines = [
-            Line(text, Origin(source, number)) for number, text in enumerate(super().read_lines(path), 1)
-        ]
+        source, texts = self.recorder.relative(path), super().read_lines(path)
+        lines = [Line(text, Origin(source, number)) for number, text in enumerate(texts, 1)]
         if lines and lines[0].startswith("\ufeff"):
             self.recorder.problem(lines[0], "the file starts with a byte-order mark")
         return [*lines]
@@ -348,27 +289,18 @@ class _Fences(SuperFencesBlockPreprocessor):
         if all(isinstance(line, Line) for line in (opening, *inside, closing)):
             texts = self.rebuild_block(self.code).split("\n") if self.code else []
             lines = [Line(text, line.origin) for text, line in zip(texts, inside, strict=True)]
-            markers = {m[1]: line for line in self.lines[above:start] if (m := MARKER.fullmatch(line))}
-            fence = Fence(
-                (self.lang or "").lower(), lines, opening.origin, closing.origin, cast(Any, markers)
-            )
-            code = code.replace("<code", f'<code {NUMBER}="{len(self.recorder.fences)}"', 1)
-            self.recorder.fences.append(fence)
+            markers = {
+                m[1]: cast(Line, line) for line in self.lines[above:start] if (m := MARKER.fullmatch(line))
+            }
+            first, last = opening.origin, closing.origin
+            alone = last == Origin(first.path, first.line + 2) and Origin(first.path, first.line + 1)
+            embeds = self.recorder.embedded.get(alone, "") if alone else ""
+            self.recorder.fences.append(Fence((self.lang or "").lower(), lines, first, last, markers, embeds))
+            code = code.replace("<code", f'<code {NUMBER}="{len(self.recorder.fences) - 1}"', 1)
         if self.beyond:
             self.recorder.problem(opening, "highlights a line beyond the end of the block")
         self.beyond = False
         super()._store(source, code, start, end)
-
-
-class _Warnings(logging.Handler):
-    """Keeps what `mkdocs build --strict` would stop at."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(logging.WARNING)
-        self.recorder = recorder
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.recorder.warnings.append(record.getMessage())
 
 
 def docs_dir(config: Path) -> Path:
@@ -377,35 +309,6 @@ def docs_dir(config: Path) -> Path:
         return Path(load_config(str(config)).docs_dir).resolve()
 
 
-def build(config: Path, root: Path, create_outputs: bool = False) -> Site:
-    """Build one language of the site into a temporary folder and return its ledger.
-
-    Args:
-        config: the site's own configuration.
-        root: the root of the repository, from which origins are written.
-        create_outputs: create each embedded `.out` file that is missing, empty, for the run to fill.
-    """
-    from tests.site.proof import prove
-
-    recorder = Recorder(root, create_outputs)
-    site = Site(recorder.relative(config))
-    log, handler = logging.getLogger("mkdocs"), _Warnings(recorder)
-    # the build tools' own deprecations are no business of the site; what they log is
-    with (
-        tempfile.TemporaryDirectory() as target,
-        contextlib.chdir(config.parent),
-        warnings.catch_warnings(action="ignore"),
-    ):
-        settings = load_config(str(config), site_dir=target)
-        settings.plugins["published"] = recorder
-        log.addHandler(handler)
-        try:
-            settings.plugins.on_startup(command="build", dirty=False)
-            build_site(settings)
-            site.pages = prove(recorder, Path(target))
-        except (Exception, SystemExit) as error:
-            site.failure = "\n".join([*recorder.warnings, f"{type(error).__name__}: {error}"])
-        finally:
-            settings.plugins.on_shutdown()
-            log.removeHandler(handler)
-    return site
+def build(config: Path, root: Path) -> Site:
+    """Build one language of the site and return its ledger; origins are written from the folder `root`."""
+    return Recorder(config, root, create_outputs=False).build()

@@ -1,26 +1,30 @@
 """The proof that no block was missed: a parser of its own reads every built page.
 
-A Python block on a page is a numbered fence, or text of the source of the modules that the page documents, or
-text that stands somewhere in the page or in a docstring (raw HTML, examples). Anything else is a problem.
+A Python block on a page is a numbered fence, or a definition that mkdocstrings took from the source it
+documents, or text that stands somewhere in the page or in that source (raw HTML, examples). Anything else is
+a problem, so a fault of the recorder cannot make a block vanish.
 """
 
 from __future__ import annotations
 
-import ast
-import copy
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tests.site.ledger import NUMBER, Block, Fence, Line, Origin, Output, Page, Problem, Recorder
+from tests.site.blocks import Block, Fence, Line, Origin, Output, Page, Problem
 
+if TYPE_CHECKING:
+    from tests.site.ledger import Recorder
+
+NUMBER = "data-published"  # the attribute that carries a fence's number into the HTML
 CONSOLE = {"pycon", "pycon3", "python-console"}
 PYTHON = {"python", "python3", "py", "py3", "ipython", "ipython3"} | CONSOLE
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+WITHIN = "pytest-codeblocks:expected-output-within "
 
 
 @dataclass
@@ -28,6 +32,7 @@ class Shown:
     """A `<pre>` as a reader of the HTML finds it."""
 
     language: str
+    made: str  # by mkdocstrings: "doc-signature", "mkdocstrings-source" or ""
     number: str | None = None
     text: str = ""
 
@@ -50,16 +55,14 @@ class HtmlReader(HTMLParser):
         self.open.append((tag, (attributes.get("class") or "").split()))
         if tag not in ("pre", "code") or self._numbers():
             return
-        classes = (name for _, names in reversed(self.open) for name in names)
-        language = next(
-            (name for name in classes if re.match(r"(language|lang|highlight|brush)-\w", name)), "-"
-        )
+        names = [name for _, names in reversed(self.open) for name in names]
+        found = (re.fullmatch(r"(?:language|lang|highlight|brush)-(\w.*)", name) for name in names)
+        language = next((match[1].lower() for match in found if match), "")
         if tag == "pre":
-            self.blocks.append(Shown(language.split("-", 1)[1].lower()))
+            made = {"doc-signature", "mkdocstrings-source"}.intersection(names)
+            self.blocks.append(Shown(language, "".join(made)))
         elif self._inside("pre"):
-            self.blocks[-1] = Shown(
-                language.split("-", 1)[1].lower(), attributes.get(NUMBER), self.blocks[-1].text
-            )
+            self.blocks[-1].language, self.blocks[-1].number = language, attributes.get(NUMBER)
 
     def handle_endtag(self, tag: str) -> None:
         if self._inside(tag):
@@ -79,34 +82,20 @@ class HtmlReader(HTMLParser):
         return any("linenos" in names or "linenodiv" in names for _, names in self.open)
 
 
-def prove(recorder: Recorder, target: Path) -> list[Page]:
-    """Read every built page and return the pages with their blocks and problems."""
-    for file in sorted(target.rglob("*.html")):
-        # what the theme adds (404.html, search) is read too, and has no source
-        page = recorder.page = recorder.pages.setdefault(file, Page(""))
-        reader = HtmlReader(file.read_text(encoding="utf-8"))
-        page.text = " ".join("".join(reader.words).split())
-        api = ApiSource(recorder.root, page.documents)
-        fences: list[Fence] = []
-        for shown in reader.blocks:
-            if shown.number is None and shown.language in PYTHON:
-                _unnumbered(recorder, shown, api)
-            elif shown.number is not None:
-                fences.append(recorder.fences[int(shown.number)])
-                if plain(fences[-1].lines) != plain(shown.text.split("\n")):
-                    page.problems.append(Problem(fences[-1].opening, "the built page shows another text"))
-        _thread(recorder, fences)
-        for problem in page.problems if not page.source else ():
-            raise ValueError(f"{file.name}: {problem.message}")
-    pages = [page for page in recorder.pages.values() if page.source]
-    for message in recorder.warnings:
-        quoted = re.findall(r"'([^']+)'", message)
-        page = next((page for name in quoted for page in pages if page.source.endswith(f"/{name}")), pages[0])
-        lines = [*enumerate((recorder.root / page.source).read_text(encoding="utf-8").split("\n"), 1)]
-        words = [name for name in quoted if not page.source.endswith(f"/{name}")]
-        found = (number for word in words for number, line in lines if word in line)
-        page.problems.append(Problem(Origin(page.source, next(found, 1)), message))
-    return pages
+def account(recorder: Recorder, reader: HtmlReader) -> None:
+    """Give the recorder's page the blocks that a reader finds on it, and its problems."""
+    page, fences = recorder.page, list[Fence]()
+    page.text = " ".join("".join(reader.words).split())
+    sources = _documented(page, recorder.root)
+    used: set[Origin] = set()
+    for shown in reader.blocks:
+        if shown.number is not None:
+            fences.append(recorder.fences[int(shown.number)])
+            if plain(fences[-1].lines) != plain(shown.text.split("\n")):
+                page.problems.append(Problem(fences[-1].opening, "the built page shows another text"))
+        elif shown.language in PYTHON:
+            _unnumbered(recorder, shown, sources, used)
+    _thread(recorder, fences)
 
 
 def plain(lines: Iterable[str]) -> str:
@@ -121,137 +110,85 @@ def _thread(recorder: Recorder, fences: list[Fence]) -> None:
         markers = dict(fence.markers)
         marks = [Line(text, line.origin) for text, line in markers.items() if text.startswith("pytest.mark.")]
         continues = markers.pop("pytest-codeblocks:cont", None)
-        expected = markers.pop("pytest-codeblocks:expected-output", None)
+        expected, within = markers.pop("pytest-codeblocks:expected-output", None), 0.0
         for text, line in markers.items():
-            if text == "pytest-codeblocks:skip":
+            if text.startswith(WITHIN) and re.fullmatch(r"[\d.]+(e-\d+)?", text.removeprefix(WITHIN)):
+                expected, within = line, float(text.removeprefix(WITHIN))
+            elif text == "pytest-codeblocks:skip":
                 recorder.problem(line, 'a skip without a reason: <!--pytest.mark.skip(reason="…")--> has one')
             elif not text.startswith("pytest.mark."):
                 recorder.problem(line, f"unknown marker: {text}")
         if fence.language in PYTHON:
-            before = previous if continues else None
-            block = Block(fence.lines, fence.opening, fence.language in CONSOLE, marks, before)
             if continues and previous is None:
                 recorder.problem(continues, "there is no block above to continue")
             if expected:
                 recorder.problem(expected, "output marked as Python: nothing would run it")
-            page.blocks.append(block)
-            previous = block
+            before = previous if continues else None
+            previous = Block(fence.lines, fence.opening, fence.language in CONSOLE, marks, before)
+            page.blocks.append(previous)
             continue
         for line in [*marks, *([continues] if continues else [])]:
             recorder.problem(line, "this marker belongs directly above a Python block")
         if expected and (previous is None or previous.output is not None):
             recorder.problem(expected, "there is no block above that still lacks its output")
         elif expected and previous is not None:
-            inside = Origin(fence.opening.path, fence.opening.line + 1)
-            file = recorder.embedded.get(inside) if fence.closing.line == inside.line + 1 else None
-            previous.output = Output(plain(fence.lines).split("\n"), fence.opening, fence.closing, file)
+            shown = plain(fence.lines).split("\n")
+            previous.output = Output(shown, fence.opening, fence.closing, fence.embeds, within)
 
 
-def _unnumbered(recorder: Recorder, shown: Shown, api: ApiSource) -> None:
+def _documented(page: Page, root: Path) -> dict[str, list[str]]:
+    """Return the sources of the modules that a page documents, by file."""
+    files: list[Path] = []
+    for name in [name for line in page.prose for name in re.findall(r"^::: ([\w.]+)", line)]:
+        parts = name.split(".")
+        modules = [root.joinpath(*parts[:length]) for length in range(len(parts), 0, -1)]
+        found = (file for path in modules for file in (path.with_suffix(".py"), path / "__init__.py"))
+        file = next((file for file in found if file.is_file()), None)
+        files += (
+            sorted(file.parent.rglob("*.py"))
+            if file and file.name == "__init__.py"
+            else [file]
+            if file
+            else []
+        )
+    return {file.relative_to(root).as_posix(): file.read_text("utf-8").splitlines() for file in files}
+
+
+def _unnumbered(recorder: Recorder, shown: Shown, sources: dict[str, list[str]], used: set[Origin]) -> None:
     """Account for a Python block that is no fence of the page."""
-    page, text = recorder.page, plain(shown.text.split("\n"))
-    if api.proves(text):
-        page.api_blocks += 1
-        return
-    wanted = text.split("\n")
-    places = [(source, whole.splitlines(), api.used[source]) for source, whole in api.texts.items()]
-    if page.source:
+    page, wanted = recorder.page, plain(shown.text.split("\n")).split("\n")
+    places = dict(sources)
+    if shown.made and places:
+        # mkdocstrings shows the source: a definition line for line, a signature in a spelling of its own
+        lines = {line.strip() for have in places.values() for line in have}
+        name = re.split(r"[\s(:=]", wanted[0].removeprefix("class "))[0].split(".")[-1]
+        defined = any(re.match(rf"(?:(?:async )?def |class )?{name}\b", line) for line in lines)
+        if defined if shown.made == "doc-signature" else all(line.strip() in lines for line in wanted):
+            page.definitions += 1
+            return
+    elif page.source:
         whole = (recorder.root / page.source).read_text(encoding="utf-8")
-        places.append((page.source, [html.unescape(line) for line in whole.splitlines()], page.used))
-    for source, have, used in places:
+        places[page.source] = [html.unescape(line) for line in whole.splitlines()]
+    for source, have in places.items():
         # a line of a docstring is the whole line, one of raw HTML may have tags beside it
         same = str.__contains__ if source == page.source else str.__eq__
         for start in range(len(have) - len(wanted) + 1):
-            if start not in used and all(
-                same(have[start + i].strip(), w.strip()) for i, w in enumerate(wanted)
-            ):
-                used.add(start)
+            at = Origin(source, start + 1)
+            if at not in used and all(same(have[start + i].strip(), w.strip()) for i, w in enumerate(wanted)):
+                used.add(at)
                 lines = [Line(line, Origin(source, start + i)) for i, line in enumerate(wanted, 1)]
-                page.blocks.append(Block(lines, lines[0].origin, shown.language in CONSOLE))
+                page.blocks.append(Block(lines, at, shown.language in CONSOLE))
                 return
-    first = text.split("\n")[0]
-    recorder.problem("", f"shown as Python, but neither in the page nor in the source it documents: {first}")
+    message = f"shown as Python, but neither in the page nor in the source it documents: {wanted[0]}"
+    recorder.problem("", message)
 
 
-class ApiSource:
-    """The source of the modules that a page documents, to hold what mkdocstrings shows against it."""
-
-    def __init__(self, root: Path, names: list[str]) -> None:
-        files: list[Path] = []
-        for name in names:
-            parts = name.split(".")
-            modules = [root.joinpath(*parts[:length]) for length in range(len(parts), 0, -1)]
-            found = (file for path in modules for file in (path.with_suffix(".py"), path / "__init__.py"))
-            file = next((file for file in found if file.is_file()), root / "none")
-            files += sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
-        self.texts = {
-            f.relative_to(root).as_posix(): f.read_text(encoding="utf-8") for f in files if f.is_file()
-        }
-        self.used: dict[str, set[int]] = {source: set() for source in self.texts}
-        self.known: set[str] = set()
-        for text in self.texts.values():
-            for node in ast.walk(ast.parse(text)):
-                self.known.update(_source(node, text.split("\n")))
-                self.known.update(_shapes(node))
-
-    def proves(self, text: str) -> bool:
-        """Tell whether a text is a definition of the source to the letter, or the signature of one."""
-        return text in self.known or _shape(text) in self.known
-
-
-def _source(node: ast.AST, lines: list[str]) -> Iterator[str]:
-    """Yield a definition as mkdocstrings shows it: with its decorators, moved to the left."""
-    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        column = node.col_offset
-        shown = lines[first - 1 : node.end_lineno]
-        yield plain(line[column:] if not line[:column].strip() else line for line in shown)
-    if isinstance(node, ast.ClassDef):
-        yield f"class {node.name}"
-
-
-def _shapes(node: ast.AST) -> Iterator[str]:
-    """Yield the signatures of a definition, in one spelling."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        yield _signature(node.name, node.args, node.returns)
-        if node.returns:
-            yield f"{node.name}: {_short(node.returns)}"  # a property
-    elif isinstance(node, ast.ClassDef):
-        fields = [child for child in node.body if isinstance(child, ast.AnnAssign)]
-        names = [ast.arg(ast.unparse(child.target), child.annotation) for child in fields]
-        defaults = [child.value for child in fields if child.value]
-        yield _signature(node.name, ast.arguments([], names, None, [], [], None, defaults), None)
-        for child in node.body:
-            if isinstance(child, ast.FunctionDef) and child.name == "__init__":
-                yield _signature(node.name, child.args, None)
-    elif isinstance(node, ast.Assign | ast.AnnAssign):
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        annotation = f": {_short(node.annotation)}" if isinstance(node, ast.AnnAssign) else ""
-        yield f"{_short(target)}{annotation}" + (f" = {_short(node.value)}" if node.value else "")
-
-
-def _shape(text: str) -> str | None:
-    """Return a shown signature in the same spelling, or None where it is none."""
-    bare = re.sub(r"^(?:\w+\.)+(?=\w)", "", text)
-    for candidate in (f"def {bare}: ...", bare):
-        try:
-            (node,) = ast.parse(candidate).body
-        except (SyntaxError, ValueError):
-            continue
-        return next(_shapes(node), None)
-    return None
-
-
-def _signature(name: str, arguments: ast.arguments, returns: ast.expr | None) -> str:
-    text = re.sub(r"^(self|cls)(, |$)", "", _short(arguments))
-    return f"{name}({text})" + (f" -> {_short(returns)}" if returns and _short(returns) != "None" else "")
-
-
-def _short(node: ast.AST) -> str:
-    """Return an expression with dotted names cut to their last part, as mkdocstrings shows them."""
-
-    class Cut(ast.NodeTransformer):
-        def visit_Attribute(self, node: ast.Attribute) -> Any:
-            return ast.Name(node.attr, ast.Load())
-
-    return ast.unparse(Cut().visit(copy.deepcopy(node)))
+def locate(messages: list[str], pages: list[Page], root: Path) -> None:
+    """Give each warning of the build to the page and the line that it names."""
+    for message in messages:
+        quoted = re.findall(r"'([^']+)'", message)
+        page = next((page for name in quoted for page in pages if page.source.endswith(f"/{name}")), pages[0])
+        words = [name for name in quoted if not page.source.endswith(f"/{name}")]
+        lines = [*enumerate((root / page.source).read_text(encoding="utf-8").split("\n"), 1)]
+        found = (number for word in words for number, line in lines if word in line)
+        page.problems.append(Problem(Origin(page.source, next(found, 1)), message))

@@ -3,6 +3,7 @@
     pytest                            everything: the folder docs is among the test paths
     pytest docs/zh/days/dpo.md        one page
     pytest docs --update-outputs      write the shown outputs that changed, and print the difference
+    pytest docs --ledger FILE         write what was verified, for the site to show
 
 pytest-codeblocks' collector takes its blocks from the ledger here. Its comments stay, directly above a fence:
 
@@ -10,23 +11,25 @@ pytest-codeblocks' collector takes its blocks from the ledger here. Its comments
         this block continues the one before it
     <!--pytest-codeblocks:expected-output-->
         this is what the block before it prints
+    <!--pytest-codeblocks:expected-output-within 0.01-->
+        ours: the same, and numbers may differ by this much
     <!--pytest.mark.skip(reason="needs a GPU")-->
         this block cannot run; the page tells its reader the same reason
     <!--pytest.mark.xfail(raises=ValueError, reason="the shapes differ")-->
-        this block fails, as the page says in the same words; an output shown for it ends in `ValueError: …`
-    <!--published-counts-->
-        ours: the numbers of the next line are those of the pages, blocks and outputs in this language
+        this block fails, as the page says in the same words; its output ends in `ValueError: …`
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
+import json
 import os
-import re
-import sys
+import platform
+import subprocess
 from collections import Counter
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +38,19 @@ from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 from pytest_codeblocks import plugin as codeblocks
 
-from tests.site import sandbox
-from tests.site.ledger import Block, Line, Origin, Page, Problem, Site, build, docs_dir
+from tests.site.blocks import Block, Page, Problem, Site
+from tests.site.blocks import Origin as At
+from tests.site.judge import Edits, Failure, difference, judge, mark, one_character_changes, raises, visible
+from tests.site.ledger import Recorder, docs_dir
+from tests.site.sandbox import Pool, Result
 
-COUNTS = "<!--published-counts-->"
-WHOLE = sys.maxsize  # the end of an edit that replaces a whole file
 STATE = pytest.StashKey["State"]()
-
-
-class Located(Exception):
-    """A failure that knows its place; the first problem is the one that the summary names."""
-
-    def __init__(self, problems: list[Problem], *details: str) -> None:
-        super().__init__("\n".join([*(f"{origin}: {message}" for origin, message in problems), *details]))
-        self.problems = problems
 
 
 class Report(TerminalRepr):
     """How a failure is printed: place and message, no traceback through the machinery."""
 
-    def __init__(self, failure: Located) -> None:
+    def __init__(self, failure: Failure) -> None:
         origin, message = failure.problems[0]
         self.text = str(failure)
         self.reprcrash = ReprFileLocation(origin.path, origin.line, f"{origin}: {message}".split("\n")[0])
@@ -68,23 +64,24 @@ class State:
     """What one run knows: the built sites, what became of each block, and what is to be written."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.root = config.rootpath
-        self.configs = [
-            self.root / name for name in config.getoption("site_config") or config.getini("published_sites")
-        ]
-        self.update, self.seconds = (
-            bool(config.getoption("update_outputs")),
-            config.getoption("block_seconds") or 120.0,
-        )
-        self.house = not config.getoption("foreign_site")
-        self.preload: list[str] = config.getini("published_preload")
+        self.root, option = config.rootpath, config.getoption
+        names = option("site_config") or config.getini("published_sites")
+        self.configs = [self.root / name for name in names]
+        self.update, self.house = bool(option("update_outputs")), not option("foreign_site")
+        self.options = {"seconds": option("block_seconds")}
+        filters = [*config.getini("filterwarnings"), *(option("pythonwarnings") or ())]
+        self.options["warnings"] = "error" if "error" in filters else "default"
+        self.workers, self.preload = option("block_workers"), config.getini("published_preload")
         self.docs: dict[Path, Path] = {}
         self.sites: dict[Path, Site] = {}
-        self.outcomes: dict[tuple[tuple[str, Origin], ...], sandbox.Outcome] = {}
-        self.edits: dict[Path, dict[tuple[int, int], list[str]]] = {}
+        self.pool: Pool | None = None
+        self.running: dict[Any, Future[Result]] = {}
+        self.collected: dict[int, PublishedBlock] = {}
+        self.edits = Edits(self.root)
         self.counts: Counter[str] = Counter()
-        self.skipped: list[str] = []
         self.notes: list[str] = []
+        self.pages: dict[str, Counter[str]] = {}
+        self.reasons: dict[str, list[str]] = {}
 
     def site(self, path: Path) -> Site | None:
         """Return the site that publishes a file; it is built when first asked for."""
@@ -95,42 +92,27 @@ class State:
                 except (Exception, SystemExit) as error:
                     raise pytest.UsageError(f"{config}: {error}") from error
             if path.is_relative_to(self.docs[config]):
+                if self.pool is None:
+                    self.pool = Pool(self.root, self.preload, self.workers)  # imports while the site builds
                 if config not in self.sites:
-                    self.sites[config] = build(config, self.root, self.update)
+                    self.sites[config] = Recorder(config, self.root, self.update).build()
                 return self.sites[config]
         return None
 
-    def run(self, block: Block) -> sandbox.Outcome:
-        """Run a block, or tell what became of the same lines of the same files on another page."""
-        key = tuple((line, line.origin) for part in block.chain() for line in part.lines)
-        self.counts["shared"] += key in self.outcomes
-        if key not in self.outcomes:
-            for name in self.preload:
-                importlib.import_module(name)
-            self.outcomes[key] = sandbox.run(block, self.root, self.seconds)
-        return self.outcomes[key]
+    def run(self, block: Block) -> Future[Result]:
+        """Run a block; the same lines of the same files on another page run once."""
+        assert self.pool is not None
+        key = block.key()
+        if key not in self.running:
+            self.running[key] = self.pool.submit(block, **self.options)
+        return self.running[key]
 
-    def edit(self, origin: Origin, end: int, lines: list[str]) -> None:
-        """Replace the lines of a file from `origin` to before `end` when the run is over."""
-        edits = self.edits.setdefault(self.root / origin.path, {})
-        if edits.setdefault((origin.line, end), lines) != lines:
-            raise Located([Problem(origin, "printed differently on two pages; the first is written")])
-
-    def write(self) -> None:
-        """Make the edits, from the end of each file to its start so that line numbers hold."""
-        for path, edits in self.edits.items():
-            with path.open(encoding="utf-8", newline="") as file:
-                before = file.read().splitlines(keepends=True)
-            after = list(before)
-            newline = "\r\n" if before and before[0].endswith("\r\n") else "\n"
-            for (first, end), lines in sorted(edits.items(), reverse=True):
-                fence = "" if end == WHOLE else before[first - 2]
-                indent = fence[: len(fence) - len(fence.lstrip("> \t"))]
-                after[first - 1 : end - 1] = [(indent + line).rstrip() + newline for line in lines]
-            with path.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(after)
-            name = path.relative_to(self.root).as_posix()
-            self.notes += [line.rstrip() for line in difflib.unified_diff(before, after, name, name)]
+    def tell(self, page: str, what: str, reason: str = "") -> None:
+        """Count what became of a block, or that something was compared."""
+        self.counts[what] += 1
+        self.pages.setdefault(page, Counter())[what] += 1
+        if reason:
+            self.reasons.setdefault(page, []).append(reason)
 
 
 class PublishedPage(codeblocks.MarkdownFile):
@@ -147,28 +129,19 @@ class PublishedPage(codeblocks.MarkdownFile):
         for block in page.blocks:
             at = block.opening
             item = PublishedBlock.from_parent(self, name=f"line {at.line}" if at.path == name else str(at))
-            item.obj = block
-            for text in block.marks:
+            item.obj, item.page = block, name
+            for text in list(block.marks):
                 try:
-                    mark = _mark(text)
-                except Exception as error:
-                    page.problems.append(Problem(text.origin, f"{text}: {error}"))
-                else:
-                    item.add_marker(mark)
-                    account.reasons.append((text.origin, " ".join(mark.kwargs["reason"].split())))
+                    found = mark(text)
+                except ValueError as error:
+                    page.problems.append(Problem(text.origin, str(error)))
+                    block.marks.remove(text)
+                    continue
+                account.reasons.append((text.origin, " ".join(found.kwargs["reason"].split())))
+                if found.name != "xfail":
+                    item.add_marker(found)
+            state.collected[id(block)] = item
             yield item
-
-
-def _mark(text: Line) -> pytest.MarkDecorator:
-    """Return the mark that a comment names; who skips says why, who fails says how."""
-    mark: pytest.MarkDecorator = eval(text, {"pytest": pytest, "sys": sys})
-    if mark.name not in ("skip", "skipif", "xfail"):
-        raise ValueError("not a mark for pages")
-    if not str(mark.kwargs.get("reason", "")).strip():
-        raise ValueError("the reason is missing (reason=…)")
-    if mark.name == "xfail" and "raises" not in mark.kwargs:
-        raise ValueError("the type of the error is missing (raises=…)")
-    return mark
 
 
 class Account(pytest.Item):
@@ -177,46 +150,26 @@ class Account(pytest.Item):
     def __init__(self, *, page: Page, site: Site, **options: Any) -> None:
         super().__init__(**options)
         self.page, self.site = page, site
-        self.reasons: list[tuple[Origin, str]] = []
+        self.reasons: list[tuple[At, str]] = []
 
     def runtest(self) -> None:
         state = self.config.stash[STATE]
-        state.counts["pages"] += 1
-        state.counts["api"] += self.page.api_blocks
-        problems = [*self.page.problems, *(self._house(state) if state.house else ())]
         if self.site.failure:
             # said once; the other pages of this language are not there to be judged
             state.counts[self.site.config] += 1
             if state.counts[self.site.config] > 1:
                 pytest.skip(f"{self.site.config} does not build")
-            problems = [Problem(Origin(self.site.config, 1), f"does not build\n{self.site.failure}")]
-        if problems:
-            raise Located(problems)
-
-    def _house(self, state: State) -> Iterator[Problem]:
-        """Yield what our own pages must also keep to: reasons that readers can read, counts that are true."""
-        for origin, reason in self.reasons:
-            if reason not in self.page.text:
-                yield Problem(origin, f"the page does not tell its reader: {reason}")
-        blocks = [block for page in self.site.pages for block in page.blocks]
-        truth = [len(self.site.pages), len(blocks), sum(block.output is not None for block in blocks)]
-        lines = [*self.path.read_text(encoding="utf-8").split("\n"), ""]
-        for number, line in enumerate(lines, 1):
-            if line.strip() != COUNTS or [int(found) for found in re.findall(r"\d+", lines[number])] == truth:
-                continue
-            at, parts = Origin(self.page.source, number + 1), re.split(r"\d+", lines[number])
-            if state.update and len(parts) == 4:
-                new = "".join(f"{words}{count}" for words, count in zip(parts, [*truth, ""], strict=True))
-                state.edit(at, number + 2, [new])
-            else:
-                yield Problem(at, "the numbers of pages, blocks and outputs are {}, {}, {}".format(*truth))
+            raise Failure([Problem(At(self.site.config, 1), f"does not build\n{self.site.failure}")])
+        state.tell(self.page.source, "pages")
+        state.counts["definitions"] += self.page.definitions
+        unsaid = [(origin, reason) for origin, reason in self.reasons if reason not in self.page.text]
+        problems = [Problem(at, f"the page does not tell its reader: {reason}") for at, reason in unsaid]
+        if found := self.page.problems + problems * state.house:
+            raise Failure(found)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return (
-            Report(excinfo.value)
-            if isinstance(excinfo.value, Located)
-            else super().repr_failure(excinfo, style)
-        )
+        known = isinstance(excinfo.value, Failure)
+        return Report(excinfo.value) if known else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.page.source}: {self.name}"
@@ -226,58 +179,38 @@ class PublishedBlock(codeblocks.TestBlock):
     """A block of a page."""
 
     obj: Block
+    page: str
+
+    def failure(self) -> Failure | None:
+        """Run the block and hold it against its page."""
+        state = self.config.stash[STATE]
+        return judge(self.obj, state.run(self.obj).result(), state.root, state.house)
 
     def runtest(self) -> None:
-        state, block, purpose = self.config.stash[STATE], self.obj, self.get_closest_marker("xfail")
-        printed, error = state.run(block)
-        if error and not (purpose and block.output and isinstance(error, purpose.kwargs["raises"])):
-            raise error
-        if error:
-            printed += f"{type(error).__name__}: {error}"
-        if block.output is not None:
-            self._compare(state, block, printed)
-        elif printed.strip() and not block.console and state.house:
-            first = printed.strip().split("\n")[0]
-            raise Located([Problem(block.opening, f"prints what the page does not show: {first}")])
-        if error:
-            raise error
-
-    @staticmethod
-    def _compare(state: State, block: Block, printed: str) -> None:
-        """Hold the output on the page against what was printed, blanks at line ends apart."""
-        output = block.output
-        assert output is not None
-        made = [line.rstrip() for line in printed.rstrip().split("\n")]
-        shown = [line.rstrip() for line in "\n".join(output.lines).rstrip().split("\n")]
-        if made == shown:
-            return
-        if state.update:
-            first = (
-                Origin(output.file, 1)
-                if output.file
-                else Origin(output.opening.path, output.opening.line + 1)
+        state, block = self.config.stash[STATE], self.obj
+        for part in block.chain()[:-1]:
+            before = state.collected.get(id(part))
+            if before in self.session.items and before.failure() and state.run(part).result().error:
+                pytest.skip(f"not reached: the block at {part.opening} fails")
+        failure = self.failure()
+        result = state.run(block).result()
+        if failure and state.update and block.output and (not result.error or raises(block)):
+            state.edits.output(block, result.printed + result.error)
+        elif failure:
+            raise failure
+        if block.output:
+            shown = visible("\n".join(block.output.lines))
+            state.tell(self.page, "outputs")
+            changes = one_character_changes(shown)
+            state.counts["changes"] += len(changes)
+            caught = (
+                difference(shown, visible("\n".join(changed)), block.output.within) for changed in changes
             )
-            state.edit(first, WHOLE if output.file else output.closing.line, made)
-            return
-        pairs = enumerate(zip(made, shown, strict=False))
-        index = next((i for i, (new, old) in pairs if new != old), min(len(made), len(shown)))
-        got = made[index] if index < len(made) else "nothing more"
-        problem = Problem(output.origin(index), f"output: the block prints {got}")
-        difference = difflib.unified_diff(shown, made, "shown", "printed", lineterm="")
-        raise Located([problem], f"    printed by the block at {block.opening}", *difference)
+            state.counts["caught"] += sum(index is not None for index in caught)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
-        error, root = excinfo.value, self.config.stash[STATE].root
-        if not isinstance(error, Located):
-            text = str(error) if isinstance(error, sandbox.BlockError) else f"{type(error).__name__}: {error}"
-            first, *path = sandbox.where(error, self.obj, root)
-            lines = {
-                at: sandbox.linecache.getline(str(root / at.path), at.line).strip() for at in (first, *path)
-            }
-            through = [f"    through {at}: {lines[at]}" for at in path]
-            seen = f"    in the block that readers see at {self.obj.opening}"
-            error = Located([Problem(first, text)], f"    {lines[first]}", *through, seen)
-        return Report(error)
+        known = isinstance(excinfo.value, Failure)
+        return Report(excinfo.value) if known else super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:  # type: ignore[override]
         return self.path, self.obj.opening.line - 1, f"{self.obj.opening}"
@@ -286,7 +219,9 @@ class PublishedBlock(codeblocks.TestBlock):
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("published", "what is published is what runs")
     group.addoption("--update-outputs", action="store_true", help="write the shown outputs that changed")
+    group.addoption("--ledger", type=Path, metavar="FILE", help="write what was verified, page by page")
     group.addoption("--block-seconds", type=float, default=120.0, help="how long one block may take")
+    group.addoption("--block-workers", type=int, help="how many blocks run at once (a core each)")
     group.addoption(
         "--site-config", action="append", metavar="FILE", help="judge the sites of these configurations"
     )
@@ -307,11 +242,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[STATE] = State(config)
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    state = config.stash.get(STATE, None)  # none where the options were refused
+    if state and state.pool:
+        state.pool.close()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fail closed: a run of everything that misses a page is not a run of everything."""
     state = config.stash[STATE]
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS and not config.option.ledger:
         return
     collected = {item.page.source for item in items if isinstance(item, Account)}
     missing = [
@@ -323,8 +264,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    seen = sum(isinstance(item, PublishedBlock) for item in session.items)
-    session.config.stash[STATE].counts["seen"] = seen
+    """Let the workers begin; they work while other tests run."""
+    state = session.config.stash[STATE]
+    for item in session.items:
+        if isinstance(item, PublishedBlock):
+            state.counts["seen"] += 1
+            skips = any(mark.name in ("skip", "skipif") for mark in item.iter_markers())
+            if not session.config.option.collectonly and not skips:
+                state.run(item.obj)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -334,30 +281,60 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if isinstance(item, PublishedBlock):
         state = item.config.stash[STATE]
         if report.failed:
-            state.counts["failed"] += 1
-        elif report.skipped and not hasattr(report, "wasxfail"):
-            state.skipped.append(
-                f"{item.obj.opening}: {getattr(call.excinfo and call.excinfo.value, 'msg', '')}"
-            )
+            state.tell(item.page, "failed")
+        elif report.skipped:
+            said = getattr(call.excinfo and call.excinfo.value, "msg", "")
+            what = "unreached" if said.startswith("not reached") else "skipped"
+            state.tell(item.page, what, f"{item.obj.opening}: {said}")
         elif call.when == "call":
-            state.counts["run"] += 1
-            state.counts["outputs"] += item.obj.output is not None
+            state.tell(item.page, "run")
     return report
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write what changed. A block that was neither run nor skipped fails the run."""
-    state = session.config.stash[STATE]
-    state.write()
-    counts = state.counts
-    counts["missed"] = counts["seen"] - counts["run"] - counts["failed"] - len(state.skipped)
-    if (
-        counts["missed"]
-        and not session.config.option.collectonly
-        and session.exitstatus == pytest.ExitCode.OK
-    ):
+    state, config = session.config.stash[STATE], session.config
+    state.notes += state.edits.write()
+    ends = sum(state.counts[what] for what in ("run", "failed", "skipped", "unreached"))
+    state.counts["missed"] = state.counts["seen"] - ends
+    bad = state.counts["missed"] or state.counts["changes"] != state.counts["caught"]
+    if bad and not config.option.collectonly and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if config.option.ledger and session.exitstatus == pytest.ExitCode.OK:
+        config.option.ledger.parent.mkdir(parents=True, exist_ok=True)
+        config.option.ledger.write_text(
+            json.dumps(ledger(state), indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
+
+
+def ledger(state: State) -> dict[str, Any]:
+    """Return what this run verified, as it is published beside the site."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=state.root, capture_output=True, text=True, check=False
+    )
+    versions = {"python": platform.python_version()}
+    for name in ("torch", "mkdocs", "mkdocs-material", "pymdown-extensions", "pytest-codeblocks"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    pages = {
+        name: {
+            "blocks": sum(counts[what] for what in ("run", "skipped")),
+            **{what: counts[what] for what in ("run", "skipped", "outputs")},
+            "reasons": state.reasons.get(name, []),
+        }
+        for name, counts in sorted(state.pages.items())
+    }
+    keys = ("pages", "seen", "run", "skipped", "outputs", "definitions", "changes", "caught")
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit.stdout.strip(),
+        "versions": versions,
+        "total": {key: state.counts[key] for key in keys},
+        "pages": pages,
+    }
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -366,14 +343,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not state.sites or config.option.collectonly:
         return
     terminalreporter.section("published")
+    skipped = [reason for reasons in state.reasons.values() for reason in reasons]
     for line in (
         *state.notes,
-        f"{counts['pages']} pages, {counts['seen']} Python blocks seen, {counts['run']} run to their end",
-        f"    ({counts['shared']} are the same lines of the same files as on another page, run once)",
-        f"{counts['outputs']} printed outputs compared with what the page shows",
-        f"{counts['api']} more blocks, on API pages, equal the source they document",
-        f"{len(state.skipped)} shown but not run",
-        *(f"    {line}" for line in state.skipped),
-        f"{counts['failed']} failed, {counts['missed']} not reached",
+        f"accounted: {counts['seen'] - counts['missed']} of {counts['seen']} Python blocks "
+        f"on {counts['pages']} pages: "
+        f"{counts['run']} run, {counts['failed']} failed, {counts['unreached']} not reached, "
+        f"{counts['skipped']} shown with a reason; {counts['missed']} missed",
+        f"    {len(state.running)} runs: the same lines of the same files on two pages run once",
+        f"    {counts['definitions']} more blocks, on API pages, are the source they document",
+        f"outputs: {counts['outputs']} compared; one-character changes of them caught: "
+        f"{counts['caught']} of {counts['changes']}",
+        *(f"    {line}" for line in skipped),
     ):
         terminalreporter.write_line(line)

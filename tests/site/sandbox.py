@@ -1,34 +1,74 @@
-"""Runs one published block in this process as if it were the only program there is, and says where it failed.
+"""Runs each published block in a process of its own, forked from one that has imported torch once for all.
 
-torch is imported once for all. Each block, after those that it continues, gets a fresh `__main__`, an empty
-working directory and random seeds; what it changes (environment, defaults, patched modules) is put back.
+So nothing leaks from one block to the next, whatever it is, and a block that exits, crashes, hangs in C or
+floods ends alone. `Pool.submit` hands blocks to workers; each forks, watches, and tells the `Result`. Where
+the system cannot fork, a fresh interpreter takes each block: slower, and otherwise the same.
 """
 
 from __future__ import annotations
 import __future__
 
-import _thread
 import ast
-import builtins
+import atexit
 import contextlib
 import doctest
-import io
+import faulthandler
+import importlib
 import linecache
 import os
+import pickle
+import queue
 import random
+import re
+import shutil
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from tests.site.ledger import Block, Origin
+from tests.site.blocks import Block, Origin
 
-LIMIT = 1_000_000  # characters of output
+FORK = hasattr(os, "fork") and sys.platform != "darwin"  # the frameworks of macOS do not survive a fork
+LIMIT = 1_000_000  # bytes of output
+HOME = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Job:
+    """A block to run, after those that it continues."""
+
+    block: Block
+    root: Path
+    seconds: float = 120.0
+    path: tuple[str, ...] = ()  # comes first on sys.path
+    warnings: Any = "error"  # what a warning does
+    seed: int | None = None  # of the world around the block; another one each time if None
+    threads: int = 1  # of torch
+
+
+@dataclass
+class Result:
+    """How a block ended. Without `error` it ran to its end."""
+
+    printed: str = ""
+    error: str = ""  # "ValueError: …"
+    kinds: list[str] = field(default_factory=list)  # the error's class and those it derives from
+    places: list[Origin] = field(
+        default_factory=list
+    )  # the published line that failed, then those on the way
+    files: list[str] = field(default_factory=list)  # modules of the repository that were loaded
+    seconds: float = 0.0
 
 
 class BlockError(Exception):
@@ -39,63 +79,249 @@ class BlockError(Exception):
         self.at = at
 
 
-class Timeout(BaseException):
-    """Ends an endless loop; no `except Exception` catches it."""
+# --- in pytest's process ------------------------------------------------------------------------------------
 
 
-class Limited(io.StringIO):
-    """Standard output with an end."""
+class Pool:
+    """Workers that run blocks; `preload` are the modules that all blocks find imported."""
 
-    def write(self, text: str) -> int:
-        if self.tell() + len(text) > LIMIT:
-            raise BlockError(f"prints more than {LIMIT} characters")
-        return super().write(text)
+    def __init__(self, root: Path, preload: list[str], workers: int | None = None) -> None:
+        self.root, self.workers = root, workers or os.cpu_count() or 1
+        self.threads = ThreadPoolExecutor(self.workers)
+        self.free: queue.SimpleQueue[Connection] = queue.SimpleQueue()
+        self.command = [
+            sys.executable,
+            "-P",
+            "-c",
+            "from tests.site.sandbox import main; main()",
+            *preload,
+            "--",
+        ]
+        self.environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HOME), *sys.path])}
+        if FORK:
+            pairs = [socket.socketpair() for _ in range(self.workers)]
+            fds = [theirs.fileno() for _, theirs in pairs]
+            command = [*self.command, *map(str, fds)]
+            self.parent = subprocess.Popen(command, cwd=root, env=self.environment, pass_fds=fds)
+            for ours, theirs in pairs:
+                theirs.close()
+                self.free.put(Connection(ours.detach()))
+
+    def submit(self, block: Block, **options: Any) -> Future[Result]:
+        """Run a block as soon as a worker is free; the options are fields of `Job`."""
+        options.setdefault("threads", max(1, (os.cpu_count() or 1) // self.workers))
+        return self.threads.submit(self._run, Job(block, self.root, **options))
+
+    def _run(self, job: Job) -> Result:
+        if not FORK:
+            return _watch(job, self._start)
+        connection = self.free.get()
+        try:
+            connection.send(job)
+            return connection.recv()
+        except (EOFError, OSError) as error:
+            return Result(error=f"the sandbox has ended: {error!r}", places=[job.block.opening])
+        finally:
+            self.free.put(connection)
+
+    def _start(self, job: Job, folder: Path) -> tuple[Callable[[], int | None], Callable[[int], None]]:
+        (folder / "job").write_bytes(pickle.dumps(job))
+        process = subprocess.Popen([*self.command, str(folder)], cwd=self.root, env=self.environment)
+        return process.poll, process.send_signal
+
+    def close(self) -> None:
+        """Drop what still waits, and end the workers."""
+        self.threads.shutdown(cancel_futures=True)
+        while not self.free.empty():
+            self.free.get().close()
+        if FORK:
+            self.parent.wait()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class Outcome(NamedTuple):
-    """What a block printed, and the error that ended it."""
-
-    printed: str
-    error: Exception | None = None
+# --- in the parent of all blocks, and in the workers --------------------------------------------------------
 
 
-def run(block: Block, root: Path, seconds: float) -> Outcome:
-    """Run a block after those that it continues; what they print is not its output.
+def main() -> None:
+    """Import what all blocks find imported; then fork a worker a connection, or run one folder's job."""
+    cut = sys.argv.index("--")
+    for name in sys.argv[1:cut]:
+        importlib.import_module(name)
+    if not FORK:
+        folder = Path(sys.argv[-1])
+        _child(pickle.loads((folder / "job").read_bytes()), folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    fds = [int(fd) for fd in sys.argv[cut + 1 :]]
+    for mine in fds:
+        if os.fork() == 0:
+            for other in fds:
+                if other != mine:
+                    os.close(other)
+            _serve(Connection(mine))
+            os._exit(0)
+    for fd in fds:
+        os.close(fd)
+    for _ in fds:
+        os.wait()
 
-    Args:
-        block: what to run.
-        root: the root of the repository, to which origins are relative.
-        seconds: how long it may take.
 
-    Returns:
-        Its output and its error: a `BlockError` where it exits with an error, does not end, prints too much,
-        waits for input or leaves a thread running, else whatever it raised.
-    """
-    output = Limited()
+def _serve(connection: Connection) -> None:
+    """Run one job after the other until nobody asks any more."""
+    with contextlib.suppress(EOFError):
+        while True:
+            connection.send(_watch(connection.recv(), _fork))
+
+
+def _fork(job: Job, folder: Path) -> tuple[Callable[[], int | None], Callable[[int], None]]:
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        _child(job, folder)
+
+    def poll() -> int | None:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if not done:
+            return None
+        with contextlib.suppress(ProcessLookupError):  # what it started and left behind
+            os.killpg(pid, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(status)
+
+    return poll, lambda number: os.kill(pid, number)
+
+
+def _watch(job: Job, start: Callable[[Job, Path], Any]) -> Result:
+    """Start a job, wait for its end, and put one to it where there is none."""
+    began, said, pause = time.perf_counter(), "", 0.001
+    folder = Path(tempfile.mkdtemp())
+    out, trace = folder / "out", folder / "trace"
+    for file in (out, trace):
+        file.touch()
     try:
-        with _alone(block, root) as module, _limited(seconds):
-            threads = set(threading.enumerate())
-            for part in block.chain():
-                output = Limited()
-                try:
-                    with contextlib.redirect_stdout(output):
-                        (_run_console if part.console else _run_statements)(part, root, module)
-                except SystemExit as end:
-                    if end.code not in (None, 0):
-                        raise BlockError(f"SystemExit: {end.code}") from end
-                except Exception:
-                    if part is block or not any("xfail" in mark for mark in part.marks):
-                        raise
-                except (Timeout, KeyboardInterrupt):
+        poll, kill = start(job, folder)
+        while (status := poll()) is None:
+            time.sleep(pause)
+            pause = min(pause * 1.2, 0.01)
+            if not said and out.stat().st_size > LIMIT:
+                said = f"prints more than {LIMIT} bytes"
+                kill(signal.SIGABRT)  # faulthandler then says where it was
+            elif time.perf_counter() - began > job.seconds + 5:
+                said = f"Timeout: still running after {job.seconds:g} s"
+                kill(signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
+        if (folder / "result").exists() and not said:
+            result: Result = pickle.loads((folder / "result").read_bytes())
+        else:
+            text = trace.read_text(encoding="utf-8", errors="replace")
+            if "Timeout (" in text:
+                said = f"Timeout: still running after {job.seconds:g} s"
+            frames = re.findall(r'File "(.*)", line (\d+) in', text)
+            places = _places(job, [(name, int(number)) for name, number in reversed(frames)])
+            result = Result(error=said or f"ended its process, exit status {status}", places=places)
+        result.printed = out.read_text(encoding="utf-8", errors="replace")[:LIMIT]
+        result.seconds = time.perf_counter() - began
+        return result
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- in the process of one block ----------------------------------------------------------------------------
+
+
+def _child(job: Job, folder: Path) -> NoReturn:
+    """Run the job as if it were the only program there is, write its result, and end the process."""
+    me, really_exit, died = os.getpid(), os._exit, list[BaseException]()
+    trace = _redirect(folder)
+    faulthandler.enable(trace)
+    faulthandler.dump_traceback_later(job.seconds, exit=True, file=trace)
+
+    def no_exit(code: int = 0) -> NoReturn:
+        if os.getpid() != me:  # a process that the block has started
+            really_exit(code)
+        died.append(BlockError(f"os._exit({code})"))
+        raise died[-1]
+
+    result = Result()
+    try:
+        module = _world(job, folder)
+        setattr(os, "_exit", no_exit)  # noqa: B010
+        threading.excepthook = lambda args: died.append(args.exc_value or BlockError("a thread died"))
+        for part in job.block.chain():
+            sys.stdout.flush()
+            os.ftruncate(1, 0)  # what earlier blocks print is not this one's output
+            try:
+                (_run_console if part.console else _run_statements)(part, job.root, module)
+            except SystemExit as end:
+                if end.code not in (None, 0):
                     raise
-                except BaseException as end:
-                    raise BlockError(f"{type(end).__name__}: {end}") from end
-            left = [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
-            if left:
-                raise BlockError(f"leaves a thread running: {', '.join(sorted(left))}")
-    except Exception as error:
-        return Outcome(output.getvalue(), error)
-    return Outcome(output.getvalue())
+            except Exception:
+                if part is job.block or not any("xfail" in mark for mark in part.marks):
+                    raise
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+        if died:
+            raise died[0]
+        sys.stdout.flush()
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        text = said if isinstance(error, BlockError) else f"{kinds[0]}: {said}".rstrip(": ")
+        result = Result(error=text, kinds=kinds, places=_places(job, _frames(error)))
+    if os.getpid() == me:
+        loaded = {Path(file) for each in [*sys.modules.values()] if (file := getattr(each, "__file__", None))}
+        result.files = sorted(f.relative_to(job.root).as_posix() for f in loaded if _ours(f, job.root))
+        (folder / "part").write_bytes(pickle.dumps(result))
+        (folder / "part").rename(folder / "result")
+    really_exit(0)
+
+
+def _redirect(folder: Path) -> Any:
+    """Send what is printed, by Python or below it, to files; there is no input. Returns standard error."""
+    for number, name in ((1, "out"), (2, "trace")):
+        target = os.open(folder / name, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        os.dup2(target, number)
+        os.close(target)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+    return sys.stderr
+
+
+def _world(job: Job, folder: Path) -> types.ModuleType:
+    """Give the block an empty folder, a `__main__`, random seeds, and nothing else of anybody's."""
+    here = folder / "cwd"
+    here.mkdir()
+    os.chdir(here)
+    atexit._clear()
+    warnings.resetwarnings()
+    warnings.simplefilter(job.warnings)
+    if FORK:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.path[:] = [*job.path, str(job.root), *(entry for entry in sys.path if entry != str(HOME))]
+    seed = int.from_bytes(os.urandom(4), "big") if job.seed is None else job.seed
+    random.seed(seed)
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if numpy:
+        numpy.random.seed(seed)
+    if torch:
+        torch.manual_seed(seed)
+        torch.set_num_threads(job.threads)
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    module.__file__ = str(
+        job.root / (job.block.lines[0].origin if job.block.lines else job.block.opening).path
+    )
+    sys.argv = [module.__file__]
+    return module
 
 
 def _run_statements(block: Block, root: Path, module: types.ModuleType) -> None:
@@ -136,138 +362,39 @@ def _virtual(block: Block) -> str:
     return f"<block at {block.opening}>"
 
 
-def where(error: BaseException, block: Block, root: Path) -> list[Origin]:
-    """Return the lines that led to an error, first the published one that failed."""
-    virtual = {_virtual(part): [line.origin for line in part.lines] for part in block.chain()}
+def _ours(path: Path, root: Path) -> bool:
+    return (
+        path.is_relative_to(root)
+        and "site-packages" not in path.parts
+        and path.parent != Path(__file__).parent
+    )
+
+
+def _frames(error: BaseException) -> list[tuple[str, int]]:
+    """Return the places in files that an error went through, the innermost last."""
+    frames: list[tuple[str, int]] = []
+    if isinstance(error, BlockError) and error.at:
+        frames = [(error.at.path, error.at.line)]
+    elif isinstance(error, SyntaxError) and error.filename:
+        frames = [(error.filename, error.lineno or 1)]
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return frames
+
+
+def _places(job: Job, frames: list[tuple[str, int]]) -> list[Origin]:
+    """Return the published line that failed, then the lines of the repository that led there."""
+    virtual = {_virtual(part): [line.origin for line in part.lines] for part in job.block.chain()}
     published = {origin for origins in virtual.values() for origin in origins}
-
-    def origin(file: str, number: int) -> list[Origin]:
-        if file in virtual:
-            return virtual[file][number - 1 :][:1] or virtual[file][-1:]
-        path = Path(file)
-        inside = path.is_relative_to(root) and not path.is_relative_to(Path(__file__).parent)
-        inside = inside and "site-packages" not in path.parts
-        return [Origin(path.relative_to(root).as_posix(), number)] if inside else []
-
-    frames: list[Origin] = []
-    cause: BaseException | None = error
-    while cause is not None and not frames:
-        if isinstance(cause, BlockError) and cause.at:
-            frames = [cause.at]
-        elif isinstance(cause, SyntaxError) and cause.filename in virtual:
-            frames = origin(cause.filename, cause.lineno or 1)
-        trace = cause.__traceback__
-        while trace is not None:
-            frames += origin(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-            trace = trace.tb_next
-        cause = cause.__cause__
-    first = next((frame for frame in reversed(frames) if frame in published), block.opening)
-    return list(dict.fromkeys([first, *frames]))
-
-
-@contextlib.contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Stop what does not end: by an alarm where the system has one, else by an interrupt."""
-    expired, before = threading.Event(), None
-
-    def stop(*_: object) -> NoReturn:
-        raise Timeout
-
-    def interrupt() -> None:
-        expired.set()
-        _thread.interrupt_main()
-
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    alarm = hasattr(signal, "setitimer")
-    if alarm:
-        before = signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1)
-    else:
-        timer.start()
-    try:
-        yield
-    except (Timeout, KeyboardInterrupt) as end:
-        if isinstance(end, Timeout) or expired.is_set():
-            raise BlockError(f"Timeout: still running after {seconds:g} s") from end
-        raise
-    finally:
-        timer.cancel()
-        if alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-
-
-@contextlib.contextmanager
-def _alone(block: Block, root: Path) -> Iterator[types.ModuleType]:
-    """Give a block a world of its own, and put the old one back."""
-    module = types.ModuleType("__main__")
-    module.__file__ = str(root / (block.lines[0].origin if block.lines else block.opening).path)
-    ours = {path.stem for path in root.iterdir()} - {"tests", "conftest"}
-    theirs = {"builtins", "os", "sys", "random", "math", "time", "torch", "torch.nn", "torch.nn.functional"}
-    found = [each for name, each in sys.modules.items() if name in theirs or name.split(".")[0] in ours]
-    modules = [(vars(each), dict(vars(each))) for each in found]  # a name that the block replaces comes back
-    known = set(sys.modules)
-    environment, path, main, seed = (
-        dict(os.environ),
-        list(sys.path),
-        sys.modules["__main__"],
-        random.getstate(),
-    )
-
-    def no_exit(code: int = 0) -> NoReturn:
-        raise BlockError(f"os._exit({code})")
-
-    def no_input(*_: object) -> NoReturn:
-        raise BlockError("waits for input()")
-
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        contextlib.chdir(folder),
-        warnings.catch_warnings(),
-        _torch_state(),
-    ):
-        sys.argv, sys.modules["__main__"], sys.stdin = [module.__file__], module, io.StringIO()
-        setattr(builtins, "input", no_input)  # noqa: B010 (neither may end or halt the run)
-        setattr(os, "_exit", no_exit)  # noqa: B010
-        random.seed()
-        try:
-            yield module
-        finally:
-            for names, old in modules:
-                names.update(old)
-            for name in set(sys.modules) - known:
-                if name.split(".")[0] in ours:
-                    del sys.modules[name]
-            os.environ.clear()
-            os.environ.update(environment)
-            sys.path[:], sys.modules["__main__"] = path, main
-            random.setstate(seed)
-
-
-@contextlib.contextmanager
-def _torch_state() -> Iterator[None]:
-    """Keep what torch holds for the whole process; the ambient seed is another one for each block."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    options, threads = torch._tensor_str.PRINT_OPTS, torch.get_num_threads()
-    printing, dtype, seed = dict(vars(options)), torch.get_default_dtype(), torch.get_rng_state()
-    exact, lenient = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    precision = torch.get_float32_matmul_precision()
-    torch.seed()
-    try:
-        with torch.set_grad_enabled(True), torch.autograd.set_detect_anomaly(False):
-            yield
-    finally:
-        vars(options).update(printing)
-        torch.set_default_device(None)
-        torch.set_default_dtype(dtype)
-        torch.set_num_threads(threads)
-        torch.set_float32_matmul_precision(precision)
-        torch.use_deterministic_algorithms(exact, warn_only=lenient)
-        torch.set_rng_state(seed)
+    found: list[Origin] = []
+    for name, number in frames:
+        if name in virtual:
+            found += virtual[name][number - 1 :][:1] or virtual[name][-1:]
+        elif not Path(name).is_absolute():
+            found += [Origin(name, number)] if Origin(name, number) in published else []
+        elif _ours(Path(name), job.root):
+            found.append(Origin(Path(name).relative_to(job.root).as_posix(), number))
+    first = next((origin for origin in reversed(found) if origin in published), job.block.opening)
+    return list(dict.fromkeys([first, *found]))

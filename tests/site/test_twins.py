@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
+from sitekit.values import FORM
+
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"\s*(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 HEADING = re.compile(r"(?P<level>#{1,6})\s.*?(?P<id>\{\s*#[\w-]+\s*\})?\s*$")
@@ -89,7 +91,10 @@ def _items(lines: list[str], folder: str) -> Iterator[tuple[Item, bool]]:
 
 def _inside(number: int, line: str) -> Iterator[Item]:
     """Yield the formulas and the links of a line."""
-    bare = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", line)
+    for match in FORM.finditer(line):
+        if not match["given"]:
+            yield Item(number, f"value {match[0]}")
+    bare = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", FORM.sub("#", line))
     for match in FORMULA.finditer(bare):
         yield Item(number, f"formula {WORDS.sub('', match[1])!r}")
     for match in LINK.finditer(FORMULA.sub("", bare)):

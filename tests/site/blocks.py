@@ -1,0 +1,113 @@
+"""What is known of a published page: its blocks, where each line came from, and what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Origin(NamedTuple):
+    """A line of a file, its path written from the root of the repository."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class Line(str):
+    """A line of text that remembers where it came from."""
+
+    origin: Origin
+
+    def __new__(cls, text: str, origin: Origin) -> Line:
+        line = super().__new__(cls, text)
+        line.origin = origin
+        return line
+
+    def __getnewargs__(self) -> tuple[str, Origin]:
+        return str(self), self.origin
+
+    def __radd__(self, indent: str) -> Line:
+        return Line(indent + str(self), self.origin)
+
+    def replace(self, *arguments: Any) -> Line:
+        return Line(super().replace(*arguments), self.origin)
+
+
+class Problem(NamedTuple):
+    """What an author must mend, and where."""
+
+    origin: Origin
+    message: str
+
+
+@dataclass
+class Fence:
+    """A fence that Markdown rendered, with the markers directly above it (text -> line)."""
+
+    language: str
+    lines: list[Line]
+    opening: Origin
+    closing: Origin
+    markers: dict[str, Line]
+    embeds: str = ""  # the file that it shows whole and alone, if it does
+
+
+@dataclass
+class Output:
+    """The output that a page shows under a block; numbers in it may differ by `within`."""
+
+    lines: list[str]
+    opening: Origin
+    closing: Origin
+    file: str
+    within: float = 0.0
+
+    def origin(self, index: int) -> Origin:
+        """Return where the line of this index stands, or would stand."""
+        if self.file:
+            return Origin(self.file, index + 1)
+        return Origin(self.opening.path, min(self.opening.line + 1 + index, self.closing.line))
+
+
+@dataclass
+class Block:
+    """A Python block that a reader sees."""
+
+    lines: list[Line]
+    opening: Origin
+    console: bool = False
+    marks: list[Line] = field(default_factory=list)
+    before: Block | None = None
+    output: Output | None = None
+
+    def chain(self) -> list[Block]:
+        """Return the block after those that it continues."""
+        return [*(self.before.chain() if self.before else []), self]
+
+    def key(self) -> tuple[tuple[str, Origin], ...]:
+        """Return what makes a block the same block as one on another page: its lines and their files."""
+        return tuple((str(line), line.origin) for part in self.chain() for line in part.lines)
+
+
+@dataclass
+class Page:
+    """A page as its reader gets it: `text` are its words, `prose` the lines of its source outside fences."""
+
+    source: str
+    blocks: list[Block] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    definitions: int = 0  # blocks that mkdocstrings took from the source it documents
+    prose: list[Line] = field(default_factory=list)
+    text: str = ""
+
+
+@dataclass
+class Site:
+    """One language of the site; `failure` says why it has no pages."""
+
+    config: str
+    pages: list[Page] = field(default_factory=list)
+    failure: str = ""

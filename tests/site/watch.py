@@ -1,0 +1,121 @@
+"""`make watch`: while an author writes, each saved file re-runs the blocks that it changes.
+
+Both languages are built once. After a save only the pages that show the file are rendered again, and only
+those blocks run whose lines changed or that load the file; each wrong one is a line `file:line: message`.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+
+from sitekit.pages import ROOT
+from tests.site.blocks import Block, Page
+from tests.site.judge import judge
+from tests.site.ledger import Recorder
+from tests.site.sandbox import Pool, Result
+
+CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
+FOLDERS = ("docs", "snippets", "llmcore")
+PRELOAD = ["torch", "torch.nn.functional"]
+
+
+class Watch:
+    """What the pages show and how their blocks ended, kept up to date."""
+
+    def __init__(self, root: Path, configs: Iterable[str], pool: Pool) -> None:
+        self.root, self.pool = root, pool
+        self.pages: dict[str, Page] = {}
+        self.recorders: dict[str, Recorder] = {}
+        self.results: dict[object, Result] = {}
+        for config in configs:
+            recorder = Recorder(root / config, root, create_outputs=True)
+            site = recorder.build()
+            if site.failure:
+                raise SystemExit(f"{config} does not build\n{site.failure}")
+            self.pages |= {page.source: page for page in site.pages}
+            self.recorders |= {page.source: recorder for page in site.pages}
+
+    def shows(self, page: Page) -> set[str]:
+        """Return the files that a page is made from."""
+        lines = [line for block in page.blocks for line in block.lines]
+        outputs = {block.output.file for block in page.blocks if block.output}
+        return {page.source, *outputs, *(line.origin.path for line in lines)}
+
+    def save(self, changed: set[str]) -> list[str]:
+        """Take in that files have changed; return a line for each thing that is wrong, and one for each page."""
+        began = time.perf_counter()
+        shown = {name for name, page in self.pages.items() if changed & self.shows(page)}
+        for key in [key for key, result in self.results.items() if changed.intersection(result.files)]:
+            del self.results[key]
+        for name in shown:
+            self.pages[name] = self.recorders[name].render(name)
+        blocks = {block.key(): block for page in self.pages.values() for block in page.blocks}
+        new = {key: block for key, block in blocks.items() if key not in self.results and self._runs(block)}
+        futures = {key: self.pool.submit(block) for key, block in new.items()}
+        self.results |= {key: future.result() for key, future in futures.items()}
+        lines: list[str] = []
+        for page in self.pages.values():
+            run = sum(block.key() in new for block in page.blocks)
+            if run or page.source in shown:
+                wrong = [f"{origin}: {message}" for origin, message in page.problems]
+                results = [(block, self.results[block.key()]) for block in page.blocks if self._runs(block)]
+                failures = [judge(block, result, self.root, house=True) for block, result in results]
+                wrong += ["{}: {}".format(*failure.problems[0]) for failure in failures if failure]
+                lines += [
+                    *wrong,
+                    f"{page.source}: {run} of {len(page.blocks)} blocks run, {len(wrong)} wrong",
+                ]
+        return [*lines, f"{time.perf_counter() - began:.1f} s"]
+
+    def _runs(self, block: Block) -> bool:
+        return not any("mark.skip" in text for text in block.marks)
+
+
+class _Saves(FileSystemEventHandler):
+    """Puts the names of changed files into a queue."""
+
+    def __init__(self, root: Path, names: queue.SimpleQueue[str]) -> None:
+        self.root, self.names = root, names
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        for path in filter(None, (event.src_path, event.dest_path)):
+            file = Path(str(path))
+            if event.event_type in ("modified", "created", "moved") and file.suffix in (".md", ".py", ".out"):
+                self.names.put(file.relative_to(self.root).as_posix())
+
+
+def main() -> None:
+    """Watch until interrupted."""
+    names: queue.SimpleQueue[str] = queue.SimpleQueue()
+    observer = Observer()
+    for folder in FOLDERS:
+        observer.schedule(_Saves(ROOT, names), str(ROOT / folder), recursive=True)
+    with Pool(ROOT, PRELOAD) as pool:
+        print("building both languages", flush=True)
+        watch = Watch(ROOT, CONFIGS, pool)
+        print(
+            *watch.save(set()),
+            "watching: save a page, a snippet or a module",
+            sep="\n",
+            flush=True,
+        )
+        observer.start()
+        try:
+            while True:
+                changed = {names.get()}
+                time.sleep(0.1)  # an editor may write several times
+                while not names.empty():
+                    changed.add(names.get())
+                print(f"\n{', '.join(sorted(changed))}", *watch.save(changed), sep="\n", flush=True)
+        except KeyboardInterrupt:
+            observer.stop()
+
+
+if __name__ == "__main__":
+    main()
