@@ -264,8 +264,8 @@ class FormulaChecks(Treeprocessor):
                 refuse(
                     self.md,
                     number,
-                    f"a $ that belongs to no formula in {line!r}: no blank in $…$, no empty line in $$…$$, an "
-                    "empty line around it; a dollar sign is written \\$",
+                    f"a $ that belongs to no formula in {line!r}: no blank in $…$, no empty line in "
+                    "$$…$$, an empty line around it; a dollar sign is written \\$",
                 )
         if element.tag not in ("code", "pre"):
             for child in element:

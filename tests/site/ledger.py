@@ -115,7 +115,7 @@ class Recorder(BasePlugin):
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[None]:
-        """Note what would stop `mkdocs build --strict`; the tools' own deprecations are no business of ours."""
+        """Note what would stop `mkdocs build --strict`; the tools' own deprecations do not."""
         log, handler = logging.getLogger("mkdocs"), logging.Handler(logging.WARNING)
         handler.emit = lambda record: self.warned.append(record.getMessage())
         watched.watch = lambda number, message: self.page.problems.append(

@@ -15,7 +15,8 @@ from tests.site.judge import Failure
 from tests.site.published import STATE
 
 UNIT = (
-    r"[KMGT]i?B(?![\w])|bytes?\b|字节|bits?\b|比特|[KMGTP]?FLOPs?\b|FLOP/s|次浮点|tokens?\b|个? ?词元|个? ?token|"
+    r"[KMGT]i?B(?![\w])|bytes?\b|字节|bits?\b|比特|[KMGTP]?FLOPs?\b|FLOP/s|次浮点|tokens?\b|"
+    r"个? ?词元|个? ?token|"
     r"parameters?\b|params?\b|个?参数|[%％×]|\\%|\\times(?!\s*\d)|倍|(?<!\\)times (?!as many)|"
     r"[mµμn]s\b|毫秒|微秒|seconds?\b|秒"
 )

@@ -48,7 +48,7 @@ class Watch:
         return {page.source, *outputs, *(line.origin.path for line in lines)}
 
     def save(self, changed: set[str]) -> list[str]:
-        """Take in that files have changed; return a line for each thing that is wrong, and one for each page."""
+        """Take in that files have changed; return a line for each wrong thing, and one for each page."""
         began = time.perf_counter()
         shown = {name for name, page in self.pages.items() if changed & self.shows(page)}
         for key in [key for key, result in self.results.items() if changed.intersection(result.files)]:
