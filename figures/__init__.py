@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from sitekit.svg import LANGUAGES
@@ -37,11 +38,13 @@ def stale(drawn: dict[Path, str], root: Path = ROOT) -> list[str]:
     problems = []
     for path, text in drawn.items():
         if not (root / path).is_file():
-            problems.append(f"{path.as_posix()}: missing")
-        elif (root / path).read_text(encoding="utf-8") != text:
-            problems.append(f"{path.as_posix()}: differs from what is drawn now")
+            problems.append(f"{path.as_posix()}:1: missing")
+            continue
+        lines = zip_longest((root / path).read_text(encoding="utf-8").split("\n"), text.split("\n"))
+        if different := [number for number, (there, now) in enumerate(lines, 1) if there != now]:
+            problems.append(f"{path.as_posix()}:{different[0]}: differs from what is drawn now")
     for file in sorted((root / FOLDER).rglob("*")):
         path = file.relative_to(root)
         if file.is_file() and path not in drawn:
-            problems.append(f"{path.as_posix()}: no function draws it")
+            problems.append(f"{path.as_posix()}:1: no function draws it")
     return problems

@@ -58,7 +58,7 @@ def cut(path: Path, name: str) -> list[Line]:
         tree = ast.parse(source)
     except SyntaxError as error:
         raise DefinitionError(f"{path.name}:{error.lineno}: {error.msg}") from error
-    lines = source.splitlines()
+    lines = source.split("\n")
     node = _find(tree, name, path)
     first, last = _extent(node, lines)
     head = list(_imports(tree, node, name, path, source))
@@ -114,7 +114,7 @@ def _imports(tree: ast.Module, node: Definition, name: str, path: Path, source: 
     """Yield the imports that the definition needs to run alone, blank lines between them as in the file."""
     used = _used(node, source, path)
     module = _module(path)
-    lines = source.splitlines()
+    lines = source.split("\n")
     previous: ast.Import | ast.ImportFrom | None = None
     for child in tree.body:
         if not isinstance(child, (ast.Import, ast.ImportFrom)):

@@ -50,7 +50,7 @@ def look_up(text: str, label: str, nth: int = 1) -> str:
         ValueFormError: no line, or more than one, has the label.
         ValueFormError: the line has fewer numbers after it.
     """
-    lines = text.splitlines()
+    lines = text.split("\n")
     *above, last = label.split(" > ")
     for words in above:
         found = [index for index, line in enumerate(lines) if words in line]

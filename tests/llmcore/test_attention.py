@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right
 
-from llmcore.attention import attention_weights, scaled_dot_product_attention
+from llmcore.attention import apply_mask, attention_weights, dropout, scaled_dot_product_attention
 
 B, H, K, L, S, D, DV = 3, 8, 2, 5, 7, 6, 9
 INF = float("inf")
@@ -389,6 +389,18 @@ def test_mask_of_another_dtype(dtype, run):
         torch.testing.assert_close(a.double(), b, rtol=loose, atol=loose)
 
 
+def test_an_added_mask_leaves_the_dtype_of_the_scores():
+    scores = torch.zeros(B, H, L, S)
+    assert apply_mask(scores, torch.zeros(L, S, dtype=exact)).dtype == torch.float32
+
+
+def test_masks_and_dropout_live_where_the_inputs_do():
+    q, k, v = make_qkv()
+    with torch.device("meta"):  # the default for what is made without a device
+        output = scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=0.5)
+    assert output.device.type == "cpu"
+
+
 # dropout
 
 
@@ -449,6 +461,27 @@ def test_no_dropout_by_default(same):
     generator = torch.Generator().manual_seed(1)
     same(scaled_dot_product_attention(q, k, v, generator=generator), library(q, k, v))
     same(scaled_dot_product_attention(q, k, v, dropout_p=0.0), library(q, k, v))
+
+
+def test_without_dropout_nothing_is_drawn():
+    before = torch.get_rng_state()
+    scaled_dot_product_attention(*make_qkv(), dropout_p=0.0)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_dropout_draws_below_p():
+    # a draw lies in [0, 1), so the share below p is p; the one that equals p stays
+    draws = torch.rand(30, generator=torch.Generator().manual_seed(3))
+    left = dropout(torch.ones(30), draws[4].item(), torch.Generator().manual_seed(3))
+    assert torch.equal(left != 0, draws >= draws[4])
+
+
+def test_dropout_alone_needs_no_generator():
+    torch.manual_seed(1)
+    first = dropout(torch.ones(30), 0.5)
+    assert 0 < (first == 0).sum() < 30
+    torch.manual_seed(1)
+    assert torch.equal(first, dropout(torch.ones(30), 0.5))
 
 
 # properties
@@ -665,3 +698,19 @@ def test_refuses_masks_of_other_dtypes(dtype, refuses):
 def test_refuses_dropout_rates(p, refuses):
     with refuses(p):
         call(dropout_p=p)
+
+
+@pytest.mark.parametrize("scale", [INF, -INF, float("nan")])
+def test_refuses_scales(scale, refuses):
+    with refuses("scale", scale):
+        call(scale=scale)
+    with refuses("scale", scale):
+        attention_weights(torch.zeros(B, H, L, D), torch.zeros(B, K, S, D), scale=scale)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0])
+def test_dropout_alone_refuses_rates_and_integers(p, refuses):
+    with refuses(p):
+        dropout(torch.ones(3), p)
+    with refuses(torch.int64):
+        dropout(torch.ones(3, dtype=torch.int64), 0.5)

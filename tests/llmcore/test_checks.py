@@ -49,6 +49,12 @@ def test_check_probability_refuses(bad, refuses):
         check_probability(dropout=bad)
 
 
+@pytest.mark.parametrize("bad", [False, None, "0.5", torch.tensor(0.5)])
+def test_check_probability_refuses_what_is_no_number(bad, refuses):
+    with refuses("dropout"):
+        check_probability(dropout=bad)
+
+
 def test_check_probability_accepts():
     check_probability(dropout=0.0, other=0.999, whole=0)
 
@@ -107,6 +113,7 @@ def test_check_finite_accepts():
         ((2, 6, 5), (2, 3, 7, 4), (2, 3, 7, 9), ("query", (2, 6, 5))),
         ((2, 6, 5, 4), (2, 3, 7), (2, 3, 7, 9), ("key", (2, 3, 7))),
         ((2, 6, 5, 4), (2, 3, 7, 4), (2, 3, 7), ("value", (2, 3, 7))),
+        ((2, 0, 5, 4), (2, 3, 7, 4), (2, 3, 7, 9), ("query", (2, 0, 5, 4))),
         ((2, 6, 0, 4), (2, 3, 7, 4), (2, 3, 7, 9), ("query", (2, 6, 0, 4))),
         ((2, 6, 5, 4), (2, 3, 0, 4), (2, 3, 0, 9), ("key", (2, 3, 0, 4))),
         ((2, 6, 5, 4), (1, 3, 7, 4), (2, 3, 7, 9), ("key", 1, 2)),
@@ -136,3 +143,4 @@ def test_check_heads_refuses_dtypes(refuses):
 def test_check_heads_accepts():
     check_heads(torch.zeros(2, 6, 5, 4), torch.zeros(2, 3, 7, 4), torch.zeros(2, 3, 7, 9))
     check_heads(torch.zeros(2, 6, 5, 4), torch.zeros(2, 1, 7, 4))
+    check_heads(torch.zeros(0, 6, 5, 4), torch.zeros(0, 3, 7, 4), torch.zeros(0, 3, 7, 9))

@@ -468,6 +468,11 @@ def test_pool_kv_heads_refuses(refuses):
             pool_kv_heads(torch.zeros(8, 3), bad, 2)
         with refuses(bad):
             pool_kv_heads(torch.zeros(8, 3), 4, bad)
+    with refuses(torch.int64):
+        pool_kv_heads(torch.zeros(8, 3, dtype=torch.int64), 4, 2)
+    for shape in ((), (8, 3, 5)):
+        with refuses(shape):
+            pool_kv_heads(torch.zeros(shape), 4, 2)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -523,13 +528,9 @@ def test_converting_refuses(refuses):
         mha_to_gqa(MultiHeadAttention(E, H), 3)
     with refuses(0):
         mha_to_gqa(MultiHeadAttention(E, H), 0)
-    for other in (
-        MultiHeadAttention(E, H, kdim=40),
-        MultiHeadAttention(E, H, vdim=40),
-        MultiHeadAttention(E, H, out_dim=40),
-    ):
-        with refuses(40, E):
-            mha_to_gqa(other, K)
+    for width in ("kdim", "vdim", "out_dim"):
+        with refuses(width, 40, E):
+            mha_to_gqa(MultiHeadAttention(E, H, **{width: 40}), K)
     with refuses(H * 4, H * D):
         mha_to_gqa(MultiHeadAttention(E, H, v_head_dim=4), K)
 

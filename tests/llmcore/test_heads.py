@@ -110,6 +110,7 @@ def test_repeat_kv_by_hand():
     # kv heads 0 1 2, each for two query heads: 0 0 1 1 2 2, not 0 1 2 0 1 2
     x = torch.tensor([0.0, 1.0, 2.0]).reshape(1, 3, 1, 1)
     assert repeat_kv(x, 2).flatten().tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+    assert repeat_kv(x, 1) is x
 
 
 @given(batch=dims, heads=dims, n_rep=dims, length=dims, width=dims, dtype=dtypes)

@@ -82,6 +82,7 @@ def test_inputs_need_not_be_contiguous():
     ("key", "value"),
     [
         ((B, L, D), (B, L, D)),
+        ((B, K, L), (B, K, L, DV)),
         ((B, K, L, D), (B, K, L)),
         ((B, K, L, D), (B, K, L + 1, D)),
         ((B, K, L, D), (B, K + 1, L, D)),
@@ -106,10 +107,10 @@ def test_refuses_dtypes_and_devices(refuses):
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
-        ((1, K, 1, D), (1, K, 1, DV), ((B, K, L, D), (1, K, 1, D))),
-        ((B, 6, 1, D), (B, 6, 1, DV), ((B, K, L, D), (B, 6, 1, D))),
-        ((B, K, 1, D + 1), (B, K, 1, DV), ((B, K, L, D), (B, K, 1, D + 1))),
-        ((B, K, 1, D), (B, K, 1, DV + 1), ((B, K, L, DV), (B, K, 1, DV + 1))),
+        ((1, K, 1, D), (1, K, 1, DV), ("key", (B, K, L, D), (1, K, 1, D))),
+        ((B, 6, 1, D), (B, 6, 1, DV), ("key", (B, K, L, D), (B, 6, 1, D))),
+        ((B, K, 1, D + 1), (B, K, 1, DV), ("key", (B, K, L, D), (B, K, 1, D + 1))),
+        ((B, K, 1, D), (B, K, 1, DV + 1), ("value", (B, K, L, DV), (B, K, 1, DV + 1))),
     ],
 )
 def test_refuses_what_differs_from_the_cached(key, value, named, refuses):

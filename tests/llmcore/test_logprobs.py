@@ -60,9 +60,12 @@ def test_equals_torch(ignored, dtype, same, run):
         same(ours, expected)
 
 
-@pytest.mark.parametrize("tokens", [2, 30])
-def test_chunks_of_a_real_vocabulary(tokens, same, run):
-    logits, labels = make(2, tokens, 50257, dtype=torch.float32), words(2, tokens, vocabulary=50257)
+@pytest.mark.parametrize(
+    ("tokens", "vocabulary"), [(2, 50257), (30, 50257), (9, 2**15), (4, 2**18), (4, 2**18 + 1)]
+)
+def test_chunks_of_a_real_vocabulary(tokens, vocabulary, same, run):
+    logits = make(2, tokens, vocabulary, dtype=torch.float32)
+    labels = words(2, tokens, vocabulary=vocabulary)
     labels[1, : tokens // 2] = -100
     for ours, expected in zip(
         run(lambda x: per_token_logps(x, labels), logits),
@@ -201,7 +204,14 @@ def test_ignored_positions_are_exactly_zero(dtype):
 def test_ignore_index(ignore_index, same):
     logits, labels = make(B, T, V), words(B, T)
     labels[0, 1:3] = ignore_index
-    same(per_token_logps(logits, labels, ignore_index=ignore_index), library(logits, labels, ignore_index))
+    expected = library(logits, labels, ignore_index)
+    same(per_token_logps(logits, labels, ignore_index=ignore_index), expected)
+    same(sequence_logps(logits, labels, ignore_index=ignore_index), expected.sum(-1))
+
+
+def test_a_vocabulary_of_one_word():
+    labels = torch.tensor([[0, 0, -100, 0]])
+    assert torch.equal(per_token_logps(make(1, 4, 1), labels), torch.zeros(1, 3, dtype=torch.float64))
 
 
 def test_nothing_to_score():

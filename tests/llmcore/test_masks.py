@@ -108,6 +108,14 @@ def test_padding_mask_counts_the_tokens(lengths, extra, side):
     assert (steps <= 0).all() if side == "right" else (steps >= 0).all()
 
 
+def test_masks_live_where_their_inputs_do():
+    lengths, mask = torch.tensor([2, 3]), flags(L, S)
+    with torch.device("meta"):  # the default for what is made without a device
+        assert padding_mask(lengths).device.type == "cpu"
+        assert padding_mask(lengths, side="left").device.type == "cpu"
+        assert additive_mask(mask).device.type == "cpu"
+
+
 @pytest.mark.parametrize(
     "lengths", [torch.zeros(2, 3, dtype=torch.long), torch.tensor(3), torch.zeros(0, dtype=torch.long)]
 )
@@ -116,7 +124,7 @@ def test_padding_mask_refuses_what_is_no_vector(lengths, refuses):
         padding_mask(lengths, 4)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.complex64])
 def test_padding_mask_refuses_what_is_no_integer(dtype, refuses):
     with refuses(dtype):
         padding_mask(torch.tensor([1, 0], dtype=dtype), 4)
@@ -260,3 +268,10 @@ def test_expand_mask_refuses_other_dimensions(shape, refuses):
 def test_expand_mask_refuses_other_dtypes(dtype, refuses):
     with refuses(dtype):
         expand_mask(torch.ones(L, S, dtype=dtype), (B, H, L, S))
+
+
+def test_expand_mask_refuses_other_devices(refuses):
+    mask = flags(L, S)
+    with refuses("cpu", "meta"):
+        expand_mask(mask, (B, H, L, S), torch.device("meta"))
+    assert expand_mask(mask, (B, H, L, S), torch.device("cpu")).shape == (B, H, L, S)

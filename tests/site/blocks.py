@@ -84,8 +84,13 @@ class Block:
     output: Output | None = None
 
     def chain(self) -> list[Block]:
-        """Return the block after those that it continues."""
-        return [*(self.before.chain() if self.before else []), self]
+        """Return the block after those that it continues and that run."""
+        before = self.before.chain() if self.before else []
+        return [*(part for part in before if not part.skipped()), self]
+
+    def skipped(self) -> bool:
+        """Tell whether the page shows the block without running it."""
+        return any(text.startswith("pytest.mark.skip(") for text in self.marks)
 
     def key(self) -> tuple[tuple[str, Origin], ...]:
         """Return what makes a block the same block as one on another page: its lines and their files."""
@@ -111,3 +116,4 @@ class Site:
     config: str
     pages: list[Page] = field(default_factory=list)
     failure: str = ""
+    at: Origin | None = None

@@ -33,6 +33,7 @@ from tests.site.blocks import Fence, Line, Origin, Page, Problem, Site
 from tests.site.proof import NUMBER, HtmlReader, account, locate
 
 MARKER = re.compile(r"[> \t]*<!--[-\s]*((?:pytest-codeblocks:|pytest\.mark\.).*?)[-\s]*-->\s*")
+ALMOST = re.compile(r"[> \t]*<!--[-\s]*pytest\W?(?:mark|codeblocks)")
 SCISSORS = re.compile(r"[ \t]*-+8<-+")
 PROSE_FENCE = re.compile(r"[>\s]*(?:(?:[-*+]|\d+[.)])\s+)*(?:`{3,}|~{3,})[^`]*$")
 
@@ -72,10 +73,8 @@ class Recorder(BasePlugin):
     def on_page_markdown(self, markdown: str, /, *, page: Any, **_: Any) -> str:
         """Remember which page is rendered next; its front matter is gone, its line numbers are not."""
         self.page = self.pages[Path(page.file.abs_dest_path)] = Page(self.relative(page.file.abs_src_path))
-        raw = (self.root / self.page.source).read_text(encoding="utf-8")
+        raw = (self.root / self.page.source).read_text(encoding="utf-8-sig")  # as MkDocs reads it
         self.text, self.offset = markdown, raw.removesuffix(markdown).count("\n")
-        if raw.startswith("\ufeff"):
-            self.problem("", "the page starts with a byte-order mark")
         if not raw.endswith(markdown):
             self.problem("", "a plugin rewrote the text of this page, so its lines cannot be traced")
         return markdown
@@ -99,9 +98,20 @@ class Recorder(BasePlugin):
                 locate(self.warned, site.pages, self.root)
             except (Exception, SystemExit) as error:
                 site.failure = "\n".join([*self.warned, f"{type(error).__name__}: {error}"])
+                site.at = self._api_line(site.failure)
             finally:
                 self.settings.plugins.on_shutdown()
         return site
+
+    def _api_line(self, message: str) -> Origin | None:
+        """Return the `:::` line of the name that a message says cannot be found."""
+        for path in sorted(Path(self.settings.docs_dir).rglob("*.md")):
+            for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+                if line.startswith("::: ") and line.removeprefix("::: ").strip() in re.findall(
+                    r"[\w.]+", message
+                ):
+                    return Origin(self.relative(path), number)
+        return None
 
     def render(self, source: str) -> Page:
         """Render one page again after a change of what it is made from."""
@@ -168,7 +178,13 @@ class _Prose(_Opening):
     """Keeps what of a page is no fence."""
 
     def run(self, lines: list[str]) -> list[str]:
-        self.recorder.page.prose += [line for line in lines if isinstance(line, Line)]
+        page = self.recorder.page
+        page.prose += [line for line in lines if isinstance(line, Line)]
+        for path in {line.origin.path for line in page.prose if line.origin.path.endswith(".py")}:
+            embeds = (
+                at for at, file in self.recorder.embedded.items() if (at.path, file) == (page.source, path)
+            )
+            page.problems.append(Problem(next(embeds, Origin(page.source, 1)), f"{path} is shown as prose"))
         return lines
 
 
@@ -262,22 +278,26 @@ class _Fences(SuperFencesBlockPreprocessor):
     """Fences. Each that is rendered is numbered; one that is left over as prose is a problem."""
 
     recorder: Recorder
-    beyond = False
+    highlights = ""
 
     def search_nested(self, lines: list[str]) -> list[str]:
         self.lines, self.claimed = lines, set[int]()
         after = super().search_nested(lines)
+        hidden = False
         for line in after:
-            if PROSE_FENCE.match(line):
+            inside, hidden = hidden, line.rfind("<!--") > line.rfind("-->") or (hidden and "-->" not in line)
+            if PROSE_FENCE.match(line) and not inside:
                 message = "this fence is no block of code (no end, ill indented, or an unknown option)"
                 self.recorder.problem(line, f"{message}: {line.strip()}")
         for index, line in enumerate(lines):
+            if index not in self.claimed and ALMOST.match(line) and not MARKER.fullmatch(line):
+                self.recorder.problem(line, f"looks like a marker, but is none: {line.strip()}")
             if index not in self.claimed and MARKER.fullmatch(line):
                 self.recorder.problem(line, f"a marker with no block directly below it: {line.strip()}")
         return after
 
     def parse_hl_lines(self, hl_lines: str) -> list[int]:
-        self.beyond = any(int(number) > self.line_count for number in re.findall(r"\d+", hl_lines or ""))
+        self.highlights = hl_lines or ""
         return super().parse_hl_lines(hl_lines)
 
     def _store(self, source: str, code: str, start: int, end: int) -> None:
@@ -297,9 +317,11 @@ class _Fences(SuperFencesBlockPreprocessor):
             embeds = self.recorder.embedded.get(alone, "") if alone else ""
             self.recorder.fences.append(Fence((self.lang or "").lower(), lines, first, last, markers, embeds))
             code = code.replace("<code", f'<code {NUMBER}="{len(self.recorder.fences) - 1}"', 1)
-        if self.beyond:
-            self.recorder.problem(opening, "highlights a line beyond the end of the block")
-        self.beyond = False
+        total = len("\n".join(self.code).rstrip().split("\n"))
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", self.highlights):
+            if not 1 <= int(first) <= int(last or first) <= total:
+                self.recorder.problem(opening, "highlights a line beyond the end of the block, or none")
+        self.highlights = ""
         super()._store(source, code, start, end)
 
 

@@ -45,6 +45,7 @@ class HtmlReader(HTMLParser):
         self.open: list[tuple[str, list[str]]] = []
         self.blocks: list[Shown] = []
         self.words: list[str] = []
+        self.prose: list[str] = []  # words outside of code
         self.feed(text)
         self.close()
 
@@ -74,6 +75,8 @@ class HtmlReader(HTMLParser):
             self.blocks[-1].text += data
         if not self._inside("script") and not self._inside("style"):
             self.words.append(data)
+            if not self._inside("pre") and not self._inside("code"):
+                self.prose.append(data)
 
     def _inside(self, tag: str) -> bool:
         return any(name == tag for name, _ in self.open)
@@ -95,7 +98,23 @@ def account(recorder: Recorder, reader: HtmlReader) -> None:
                 page.problems.append(Problem(fences[-1].opening, "the built page shows another text"))
         elif shown.language in PYTHON:
             _unnumbered(recorder, shown, sources, used)
+        elif re.match(r"\s*(?:`{3,}|~{3,})", shown.text):
+            _misread(recorder, shown.text.strip().split("\n")[0], "this fence is shown as text")
+    for example in re.findall(r">>> ?\S.*", "".join(reader.prose)):
+        _misread(recorder, example.strip(), "this console session is shown as prose", sources)
     _thread(recorder, fences)
+
+
+def _misread(
+    recorder: Recorder, line: str, message: str, sources: dict[str, list[str]] | None = None
+) -> None:
+    """Note something that Markdown did not take for code, at the first line that has it."""
+    page = recorder.page
+    texts = {page.source: (recorder.root / page.source).read_text("utf-8").split("\n"), **(sources or {})}
+    places = (
+        Origin(source, n) for source, have in texts.items() for n, text in enumerate(have, 1) if line in text
+    )
+    page.problems.append(Problem(next(places, Origin(page.source, 1)), f"{message}: {line}"))
 
 
 def plain(lines: Iterable[str]) -> str:
@@ -151,7 +170,7 @@ def _documented(page: Page, root: Path) -> dict[str, list[str]]:
             if file
             else []
         )
-    return {file.relative_to(root).as_posix(): file.read_text("utf-8").splitlines() for file in files}
+    return {file.relative_to(root).as_posix(): file.read_text("utf-8").split("\n") for file in files}
 
 
 def _unnumbered(recorder: Recorder, shown: Shown, sources: dict[str, list[str]], used: set[Origin]) -> None:
@@ -162,13 +181,13 @@ def _unnumbered(recorder: Recorder, shown: Shown, sources: dict[str, list[str]],
         # mkdocstrings shows the source: a definition line for line, a signature in a spelling of its own
         lines = {line.strip() for have in places.values() for line in have}
         name = re.split(r"[\s(:=]", wanted[0].removeprefix("class "))[0].split(".")[-1]
-        defined = any(re.match(rf"(?:(?:async )?def |class )?{name}\b", line) for line in lines)
+        defined = any(re.match(rf"(?:(?:async )?def |class )?{re.escape(name)}\b", line) for line in lines)
         if defined if shown.made == "doc-signature" else all(line.strip() in lines for line in wanted):
             page.definitions += 1
             return
     elif page.source:
-        whole = (recorder.root / page.source).read_text(encoding="utf-8")
-        places[page.source] = [html.unescape(line) for line in whole.splitlines()]
+        whole = re.sub(r"</?\w[^<>]*>", "", (recorder.root / page.source).read_text(encoding="utf-8"))
+        places[page.source] = [html.unescape(line) for line in whole.split("\n")]
     for source, have in places.items():
         # a line of a docstring is the whole line, one of raw HTML may have tags beside it
         same = str.__contains__ if source == page.source else str.__eq__

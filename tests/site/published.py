@@ -159,7 +159,8 @@ class Account(pytest.Item):
             state.counts[self.site.config] += 1
             if state.counts[self.site.config] > 1:
                 pytest.skip(f"{self.site.config} does not build")
-            raise Failure([Problem(At(self.site.config, 1), f"does not build\n{self.site.failure}")])
+            at = self.site.at or At(self.site.config, 1)
+            raise Failure([Problem(at, f"{self.site.config} does not build\n{self.site.failure}")])
         state.tell(self.page.source, "pages")
         state.counts["definitions"] += self.page.definitions
         unsaid = [(origin, reason) for origin, reason in self.reasons if reason not in self.page.text]

@@ -10,6 +10,7 @@ import __future__
 
 import ast
 import atexit
+import builtins
 import contextlib
 import doctest
 import faulthandler
@@ -180,8 +181,12 @@ def _serve(connection: Connection) -> None:
 def _fork(job: Job, folder: Path) -> tuple[Callable[[], int | None], Callable[[int], None]]:
     pid = os.fork()
     if pid == 0:
-        os.setpgid(0, 0)
-        _child(job, folder)
+        end = os._exit
+        try:
+            os.setpgid(0, 0)
+            _child(job, folder)
+        finally:  # whatever the block did to its process, it does not become a second worker
+            end(1)
 
     def poll() -> int | None:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -201,6 +206,7 @@ def _watch(job: Job, start: Callable[[Job, Path], Any]) -> Result:
     out, trace = folder / "out", folder / "trace"
     for file in (out, trace):
         file.touch()
+    (folder / "at").write_text("\n".join(map(str, job.block.opening)), encoding="utf-8")
     try:
         poll, kill = start(job, folder)
         while (status := poll()) is None:
@@ -218,7 +224,9 @@ def _watch(job: Job, start: Callable[[Job, Path], Any]) -> Result:
             text = trace.read_text(encoding="utf-8", errors="replace")
             if "Timeout (" in text:
                 said = f"Timeout: still running after {job.seconds:g} s"
-            frames = re.findall(r'File "(.*)", line (\d+) in', text)
+            frames = re.findall(r'File "(.*)", line (\d+) in', text) or [
+                (folder / "at").read_text("utf-8").split("\n")
+            ]
             places = _places(job, [(name, int(number)) for name, number in reversed(frames)])
             result = Result(error=said or f"ended its process, exit status {status}", places=places)
         result.printed = out.read_text(encoding="utf-8", errors="replace")[:LIMIT]
@@ -234,7 +242,7 @@ def _watch(job: Job, start: Callable[[Job, Path], Any]) -> Result:
 def _child(job: Job, folder: Path) -> NoReturn:
     """Run the job as if it were the only program there is, write its result, and end the process."""
     me, really_exit, died = os.getpid(), os._exit, list[BaseException]()
-    trace = _redirect(folder)
+    trace, known = _redirect(folder), dict(vars(builtins))
     faulthandler.enable(trace)
     faulthandler.dump_traceback_later(job.seconds, exit=True, file=trace)
 
@@ -249,31 +257,37 @@ def _child(job: Job, folder: Path) -> NoReturn:
         module = _world(job, folder)
         setattr(os, "_exit", no_exit)  # noqa: B010
         threading.excepthook = lambda args: died.append(args.exc_value or BlockError("a thread died"))
+        sys.unraisablehook = lambda args: died.append(args.exc_value or BlockError("an error nobody saw"))
         for part in job.block.chain():
             sys.stdout.flush()
             os.ftruncate(1, 0)  # what earlier blocks print is not this one's output
             try:
-                (_run_console if part.console else _run_statements)(part, job.root, module)
+                (_run_console if part.console else _run_statements)(part, job.root, module, folder / "at")
             except SystemExit as end:
                 if end.code not in (None, 0):
                     raise
             except Exception:
                 if part is job.block or not any("xfail" in mark for mark in part.marks):
                     raise
+        vars(builtins).update(known)
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()
         atexit._run_exitfuncs()
         if died:
             raise died[0]
-        sys.stdout.flush()
     except BaseException as error:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
+        vars(builtins).update(known)
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        try:
+            said = error.msg if isinstance(error, SyntaxError) else str(error)
+        except Exception:
+            said = "(an error that cannot be printed)"
         text = said if isinstance(error, BlockError) else f"{kinds[0]}: {said}".rstrip(": ")
-        result = Result(error=text, kinds=kinds, places=_places(job, _frames(error)))
+        path, line = (folder / "at").read_text(encoding="utf-8").split("\n")
+        result = Result(error=text, kinds=kinds, places=_places(job, [(path, int(line)), *_frames(error)]))
+    with contextlib.suppress(Exception):  # the block may have closed it
+        sys.stdout.flush()
     if os.getpid() == me:
         loaded = {Path(file) for each in [*sys.modules.values()] if (file := getattr(each, "__file__", None))}
         result.files = sorted(f.relative_to(job.root).as_posix() for f in loaded if _ours(f, job.root))
@@ -324,11 +338,15 @@ def _world(job: Job, folder: Path) -> types.ModuleType:
     return module
 
 
-def _run_statements(block: Block, root: Path, module: types.ModuleType) -> None:
-    """Compile each statement under its own file and line, or a name of the block's where it mixes files."""
+def _run_statements(block: Block, root: Path, module: types.ModuleType, at: Path) -> None:
+    """Run each statement under its own file and line, or under a name of the block's where it mixes files."""
     text, virtual, flags = "\n".join(block.lines) + "\n", _virtual(block), 0
-    linecache.cache[virtual] = (len(text), None, text.splitlines(keepends=True), virtual)
-    for statement in ast.parse(text, virtual).body:
+    linecache.cache[virtual] = (len(text), None, [f"{line}\n" for line in block.lines], virtual)
+    compile(text, virtual, "exec", dont_inherit=True)  # what is wrong with the block as a whole
+    codes: list[tuple[Origin, types.CodeType]] = []
+    for index, statement in enumerate(ast.parse(text, virtual).body):
+        if index and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            continue  # alone it would be taken for the documentation of the module
         first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", []))])
         origins = [line.origin for line in block.lines[first - 1 : statement.end_lineno]]
         name, (path, line) = virtual, origins[0]
@@ -338,13 +356,28 @@ def _run_statements(block: Block, root: Path, module: types.ModuleType) -> None:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
             for alias in statement.names:
                 flags |= getattr(__future__, alias.name).compiler_flag
-        exec(compile(ast.Module([statement], []), name, "exec", flags, dont_inherit=True), vars(module))
+        code = compile(ast.Module([statement], []), name, "exec", flags, dont_inherit=True)
+        codes.append(
+            (origins[statement.lineno - line if name != virtual else statement.lineno - first], code)
+        )
+    run, note = exec, at.write_text
+    for origin, code in codes:
+        note(f"{origin.path}\n{origin.line}", encoding="utf-8")  # for an end that leaves no traceback
+        run(code, vars(module))
 
 
-def _run_console(block: Block, root: Path, module: types.ModuleType) -> None:
+def _run_console(block: Block, root: Path, module: types.ModuleType, at: Path) -> None:
     """Run a console session, each result compared by doctest's rules."""
     text = "\n".join(block.lines) + "\n"
-    test = doctest.DocTestParser().get_doctest(text, {}, _virtual(block), str(root / block.opening.path), 0)
+    try:
+        test = doctest.DocTestParser().get_doctest(
+            text, {}, _virtual(block), str(root / block.opening.path), 0
+        )
+    except ValueError as error:
+        number = re.search(r"line (\d+) of", str(error))
+        raise BlockError(
+            f"ValueError: {error}", block.lines[int(number[1]) - 1].origin if number else None
+        ) from None
     if not test.examples:
         raise BlockError("a console session without a prompt (>>>)")
     test.globs = vars(module)

@@ -15,7 +15,7 @@ from figures import FOLDER, ROOT, draw, slugs, stale
 from sitekit.svg import INKS, LANGUAGES, TEXT, Axes, Figure, decimals, number, steady
 
 PHONE = 328  # CSS pixels left for a figure on a phone of 360
-EMBED = re.compile(rf'^--8<-- "({FOLDER.as_posix()}/[^"]+)"$', re.MULTILINE)
+EMBED = re.compile(rf'^--8<-- "({FOLDER.as_posix()}/[^"]+)"$')
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -27,19 +27,22 @@ def drawn() -> dict[Path, str]:
 def misplaced(docs: Path, figures: set[str]) -> list[str]:
     """What is wrong with the embedding of figures under `docs`, one line each; empty if nothing."""
     embeds = [
-        (page.relative_to(docs).as_posix(), figure)
+        (page.relative_to(docs).as_posix(), number, match[1])
         for page in sorted(docs.rglob("*.md"))
-        for figure in EMBED.findall(page.read_text(encoding="utf-8"))
+        for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1)
+        if (match := EMBED.match(line))
     ]
     problems = [
-        f"{page}: embeds {figure}, which nothing draws" for page, figure in embeds if figure not in figures
+        f"docs/{page}:{number}: embeds {figure}, which nothing draws"
+        for page, number, figure in embeds
+        if figure not in figures
     ]
     for figure in sorted(figures):
         slug, file = figure.split("/")[-2:]
         home = f"{file.split('.')[1]}/days/{slug}.md"
-        found = [page for page, other in embeds if other == figure]
+        found = [page for page, _, other in embeds if other == figure]
         if found != [home]:
-            problems.append(f"{figure}: embedded by {found or 'no page'}, belongs once in {home}")
+            problems.append(f"{figure}:1: embedded by {found or 'no page'}, belongs once in {home}")
     return problems
 
 
@@ -77,7 +80,8 @@ def faults(text: str, lang: str) -> Iterator[str]:
 
 
 def test_files_are_as_drawn_now(drawn: dict[Path, str]) -> None:
-    assert stale(drawn) == [], "run `python -m figures`"
+    problems = stale(drawn)
+    assert not problems, "\n".join([*problems, "run `python -m figures`"])
 
 
 def test_stale_missing_and_orphaned_files_are_reported(drawn: dict[Path, str], tmp_path: Path) -> None:
@@ -86,20 +90,23 @@ def test_stale_missing_and_orphaned_files_are_reported(drawn: dict[Path, str], t
         (tmp_path / path).write_text(text, encoding="utf-8")
     assert stale(drawn, tmp_path) == []
     changed, missing, *_ = drawn
-    (tmp_path / changed).write_text(drawn[changed].replace('x="', 'x="1', 1), encoding="utf-8")
+    (tmp_path / changed).write_text(
+        drawn[changed].replace("\n", "!\n", 2).replace("!", "", 1), encoding="utf-8"
+    )
     (tmp_path / missing).unlink()
     shutil.copy(tmp_path / changed, tmp_path / FOLDER / "left-over.svg")
     assert sorted(stale(drawn, tmp_path)) == sorted(
         [
-            f"{changed.as_posix()}: differs from what is drawn now",
-            f"{missing.as_posix()}: missing",
-            f"{FOLDER.as_posix()}/left-over.svg: no function draws it",
+            f"{changed.as_posix()}:2: differs from what is drawn now",
+            f"{missing.as_posix()}:1: missing",
+            f"{FOLDER.as_posix()}/left-over.svg:1: no function draws it",
         ]
     )
 
 
 def test_every_figure_stands_once_on_its_page(drawn: dict[Path, str]) -> None:
-    assert misplaced(ROOT / "docs", {path.as_posix() for path in drawn}) == []
+    problems = misplaced(ROOT / "docs", {path.as_posix() for path in drawn})
+    assert not problems, "\n".join(problems)
 
 
 def test_misplaced_figures_are_reported(tmp_path: Path) -> None:
@@ -111,19 +118,19 @@ def test_misplaced_figures_are_reported(tmp_path: Path) -> None:
     assert misplaced(tmp_path, {mine, other}) == []
     en.write_text(f'--8<-- "{mine}"\n', encoding="utf-8")
     assert misplaced(tmp_path, {mine, other}) == [
-        f"{other}: embedded by no page, belongs once in en/days/rope.md",
-        f"{mine}: embedded by ['en/days/rope.md', 'zh/days/rope.md'], belongs once in zh/days/rope.md",
+        f"{other}:1: embedded by no page, belongs once in en/days/rope.md",
+        f"{mine}:1: embedded by ['en/days/rope.md', 'zh/days/rope.md'], belongs once in zh/days/rope.md",
     ]
-    assert misplaced(tmp_path, set())[0] == f"en/days/rope.md: embeds {mine}, which nothing draws"
+    assert misplaced(tmp_path, set())[0] == f"docs/en/days/rope.md:1: embeds {mine}, which nothing draws"
 
 
 def test_figures_hold_what_a_page_can_bear(drawn: dict[Path, str]) -> None:
     problems = [
-        f"{path.as_posix()} {fault}"
+        f"{path.as_posix()}:1: {fault}"
         for path, text in drawn.items()
         for fault in faults(text, path.name.split(".")[1])
     ]
-    assert problems == []
+    assert not problems, "\n".join(problems)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ def load(config: Path) -> Any:
     """Load a configuration of MkDocs."""
     with warnings.catch_warnings(action="ignore"):
         return load_config(str(config))
+
+
+def at(path: Path, root: Path, words: str) -> str:
+    """Return file and line where words stand first, the first line where nowhere."""
+    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
+    number = next((number for number, line in lines if words in line), 1)
+    return f"{path.relative_to(root).as_posix()}:{number}"
 
 
 def leaves(nav: Any) -> Iterator[str]:
@@ -45,13 +53,16 @@ def nav_problems(root: Path) -> list[str]:
         files = {
             path.relative_to(root / "docs" / lang).as_posix() for path in root.glob(f"docs/{lang}/**/*.md")
         }
-        problems += [f"{name}: docs/{lang}/{page} is not in the nav" for page in sorted(files - set(order))]
+        where = partial(at, root / name, root)
         problems += [
-            f"{name}: the nav names docs/{lang}/{page}, which does not exist"
+            f"docs/{lang}/{page}:1: is not in the nav of {name}" for page in sorted(files - set(order))
+        ]
+        problems += [
+            f"{where(page)}: the nav names docs/{lang}/{page}, which does not exist"
             for page in order
             if page not in files
         ]
-        problems += [f"{name}: {page} is in the nav twice" for page in set(order) if order.count(page) > 1]
+        problems += [f"{where(page)}: is in the nav twice" for page in set(order) if order.count(page) > 1]
         validation = config.validation
         levels = {
             "nav.omitted_files": validation.nav.omitted_files,
@@ -62,13 +73,16 @@ def nav_problems(root: Path) -> list[str]:
             "links.unrecognized_links": validation.links.unrecognized_links,
         }
         problems += [
-            f"{name}: validation: {key} is not warn"
+            f"{where('validation:')}: {key} is not warn"
             for key, level in levels.items()
             if level != logging.WARNING
         ]
     for zh, en in zip(orders["zh"], orders["en"], strict=False):
         if zh != en:
-            problems.append(f"the navs part at {zh} (mkdocs.yml) and {en} (mkdocs.en.yml)")
+            one, two = (
+                at(root / name, root, page) for name, page in zip(LANGUAGES.values(), (zh, en), strict=True)
+            )
+            problems.append(f"{one}: the navs part here, {two}: and here")
             break
     return problems
 
@@ -81,15 +95,17 @@ def api_problems(root: Path) -> list[str]:
         pages = {
             path.stem: path for path in (root / "docs" / lang / "api").glob("*.md") if path.stem != "index"
         }
-        problems += [f"docs/{lang}/api/{name}.md is missing" for name in sorted(modules - set(pages))]
+        problems += [
+            f"llmcore/{name}.py:1: docs/{lang}/api/{name}.md is missing"
+            for name in sorted(modules - set(pages))
+        ]
         for name, path in sorted(pages.items()):
             shown = re.findall(r"^::: (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            where = at(path, root, "::: ")
             if name not in modules:
-                problems.append(
-                    f"docs/{lang}/api/{name}.md documents llmcore/{name}.py, which does not exist"
-                )
+                problems.append(f"{where}: documents llmcore/{name}.py, which does not exist")
             elif shown != [f"llmcore.{name}"]:
-                problems.append(f"docs/{lang}/api/{name}.md documents {shown}, not llmcore.{name}")
+                problems.append(f"{where}: documents {shown}, not llmcore.{name}")
     return problems
 
 
@@ -101,17 +117,17 @@ def snippet_problems(root: Path) -> list[str]:
         if path.is_dir() or "__pycache__" in path.parts:
             continue
         if path.suffix not in (".py", ".out"):
-            problems.append(f"{name} is neither a program nor an output")
+            problems.append(f"{name}:1: is neither a program nor an output")
         if path.suffix == ".out" and not path.with_suffix(".py").is_file():
-            problems.append(f"{name} belongs to no program")
+            problems.append(f"{name}:1: belongs to no program")
         for lang in LANGUAGES:
             page = root / "docs" / lang / "days" / f"{path.parent.name}.md"
             if not page.is_file():
                 problems.append(
-                    f"{name} belongs to docs/{lang}/days/{path.parent.name}.md, which does not exist"
+                    f"{name}:1: belongs to docs/{lang}/days/{path.parent.name}.md, which does not exist"
                 )
             elif f'--8<-- "{name}"' not in page.read_text(encoding="utf-8"):
-                problems.append(f"{name} is not shown on docs/{lang}/days/{path.parent.name}.md")
+                problems.append(f"{name}:1: is not shown on docs/{lang}/days/{path.parent.name}.md")
     return problems
 
 
@@ -207,11 +223,11 @@ SMALL = {
 }
 ENTRIES = {"docs", "llmcore"}
 BROKEN = [
-    (nav_problems, {"docs/en/b.md": "# B\n"}, "docs/en/b.md is not in the nav"),
+    (nav_problems, {"docs/en/b.md": "# B\n"}, "docs/en/b.md:1: is not in the nav of mkdocs.en.yml"),
     (
         nav_problems,
         {"mkdocs.en.yml": SMALL["mkdocs.en.yml"].replace("index.md", "gone.md")},
-        "docs/en/gone.md, which does",
+        "mkdocs.en.yml:5: the nav names docs/en/gone.md, which does",
     ),
     (
         nav_problems,
@@ -220,20 +236,24 @@ BROKEN = [
             .replace("index.md, {D", "{D")
             .replace("m.md]}", "m.md]}, index.md")
         },
-        "part",
+        "mkdocs.yml:5: the navs part here, mkdocs.en.yml:5: and here",
     ),
     (
         nav_problems,
         {"mkdocs.yml": SMALL["mkdocs.yml"].replace("anchors: warn", "anchors: info")},
-        "links.anchors is not warn",
+        "mkdocs.yml:6: links.anchors is not warn",
     ),
-    (api_problems, {"llmcore/new.py": ""}, "docs/en/api/new.md is missing"),
-    (api_problems, {"docs/zh/api/old.md": "::: llmcore.old\n"}, "llmcore/old.py, which does not exist"),
-    (api_problems, {"docs/zh/api/m.md": "::: llmcore.n\n"}, "docs/zh/api/m.md documents"),
-    (snippet_problems, {"snippets/a/new.py": ""}, "snippets/a/new.py is not shown on docs/zh/days/a.md"),
-    (snippet_problems, {"snippets/a/new.out": ""}, "snippets/a/new.out belongs to no program"),
-    (snippet_problems, {"snippets/b/run.py": ""}, "docs/en/days/b.md, which does not exist"),
-    (snippet_problems, {"snippets/a/run.txt": ""}, "neither a program nor an output"),
+    (api_problems, {"llmcore/new.py": ""}, "llmcore/new.py:1: docs/en/api/new.md is missing"),
+    (
+        api_problems,
+        {"docs/zh/api/old.md": "::: llmcore.old\n"},
+        "docs/zh/api/old.md:1: documents llmcore/old.py",
+    ),
+    (api_problems, {"docs/zh/api/m.md": "::: llmcore.n\n"}, "docs/zh/api/m.md:1: documents"),
+    (snippet_problems, {"snippets/a/new.py": ""}, "snippets/a/new.py:1: is not shown on docs/zh/days/a.md"),
+    (snippet_problems, {"snippets/a/new.out": ""}, "snippets/a/new.out:1: belongs to no program"),
+    (snippet_problems, {"snippets/b/run.py": ""}, "snippets/b/run.py:1: belongs to docs/en/days/b.md"),
+    (snippet_problems, {"snippets/a/run.txt": ""}, "snippets/a/run.txt:1: is neither a program nor"),
     (
         text_problems,
         {"docs/zh/index.md": "# A\n\nzero\u200bwidth\n"},
@@ -281,4 +301,4 @@ def test_what_does_not_fit_is_found(tmp_path: Path, check: Any, files: dict[str,
 def test_a_missing_twin_of_an_api_page_is_found(tmp_path: Path) -> None:
     root = small(tmp_path, SMALL)
     shutil.rmtree(root / "docs/en/api")
-    assert api_problems(root) == ["docs/en/api/m.md is missing"]
+    assert api_problems(root) == ["llmcore/m.py:1: docs/en/api/m.md is missing"]

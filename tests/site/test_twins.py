@@ -112,9 +112,9 @@ def differences(root: Path) -> list[str]:
     for page in sorted(pages):
         twins = [root / "docs" / lang / page for lang in ("zh", "en")]
         names = [path.relative_to(root).as_posix() for path in twins]
-        missing = [name for name, path in zip(names, twins, strict=True) if not path.is_file()]
-        if missing:
-            found.append(f"{missing[0]} is missing")
+        if missing := [name for name, path in zip(names, twins, strict=True) if not path.is_file()]:
+            (alone,) = set(names) - set(missing)
+            found.append(f"{alone}:1: {missing[0]} is missing")
             continue
         difference = _difference(parts(twins[0]), parts(twins[1]))
         if difference:
@@ -225,4 +225,4 @@ def test_a_difference_is_found_where_it_is(twins: Path, old: str, new: str, line
 
 def test_a_page_without_its_twin_is_found(twins: Path) -> None:
     shutil.copy(twins / "docs/zh/a.md", twins / "docs/zh/b.md")
-    assert differences(twins) == ["docs/en/b.md is missing"]
+    assert differences(twins) == ["docs/zh/b.md:1: docs/en/b.md is missing"]

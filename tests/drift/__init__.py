@@ -1,0 +1,1 @@
+"""Measures how strong the tests are: `python -m tests.drift`. Not part of a plain test run."""

@@ -1,0 +1,2 @@
+from tiny import hit
+hit("bare-embed-1")

@@ -1,0 +1,2 @@
+from tiny import hit
+x = 1

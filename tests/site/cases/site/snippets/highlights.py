@@ -1,0 +1,3 @@
+from tiny import hit
+x = 1
+hit("highlights-1")

@@ -1,0 +1,3 @@
+from tiny import hit
+x = 3
+hit("lists-3")

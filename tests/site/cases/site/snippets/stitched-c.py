@@ -1,0 +1,2 @@
+    # one more
+    total += i

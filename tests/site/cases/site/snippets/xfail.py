@@ -1,0 +1,3 @@
+import math
+
+math.floor(1 / 0)

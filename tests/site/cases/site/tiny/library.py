@@ -1,0 +1,7 @@
+"""A library."""
+
+
+def mean(values):
+    """Return the mean."""
+    total = sum(values)
+    return total / len(values)
