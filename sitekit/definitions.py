@@ -22,7 +22,7 @@ from pathlib import Path
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from sitekit.pages import ROOT, page_lines, refuse
+from sitekit.pages import ROOT, line_number, page_lines, refuse
 
 Line = tuple[str, int]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -347,14 +347,11 @@ class DefinitionPreprocessor(Preprocessor):
 
     def _line_number(self, index: int, line: str, lines: list[str]) -> int | None:
         """Return the line in the page's file: MkDocs hands over the text without its front matter."""
-        source = page_lines(self.md)
-        found = [
-            number for number, text in enumerate(source, 1) if text.rstrip("\r") == str(line).rstrip("\r")
-        ]
-        if len(found) > 1:  # the same embed twice: take the one that is as far from the end
-            offset = len("\n".join(source).rstrip().split("\n")) - len("\n".join(lines).rstrip().split("\n"))
-            found = [number for number in found if number == index + 1 + offset] or found
-        return found[0] if found else None
+        source = len("\n".join(page_lines(self.md)).rstrip().split("\n"))
+        offset = source - len("\n".join(lines).rstrip().split("\n"))
+        return line_number(
+            self.md, line, near=index + 1 + offset
+        )  # the same embed twice is told by its place
 
 
 class DefinitionExtension(Extension):

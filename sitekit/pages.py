@@ -9,6 +9,7 @@ from markdown import Markdown
 from mkdocs.exceptions import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
+SITES = {"zh": "mkdocs.yml", "en": "mkdocs.en.yml"}  # language -> its configuration
 
 watch: Callable[[int | None, str], None] | None = None  # told of problems instead of ending the build
 
@@ -49,10 +50,14 @@ def page_lines(md: Markdown) -> list[str]:
     return path.read_text(encoding="utf-8-sig").split("\n")
 
 
-def line_number(md: Markdown, line: str) -> int | None:
-    """Return the number of the page's first line with this text, None when there is none."""
-    found = (n for n, text in enumerate(page_lines(md), 1) if text.rstrip("\r") == str(line).rstrip("\r"))
-    return next(found, None)
+def line_number(md: Markdown, line: str, near: int = 0) -> int | None:
+    """Return the number of the page's line with this text, None when there is none.
+
+    Where several have it, it is the one at ``near``, or else the first.
+    """
+    texts = enumerate(page_lines(md), 1)
+    found = [number for number, text in texts if text.rstrip("\r") == str(line).rstrip("\r")]
+    return near if near in found else found[0] if found else None
 
 
 def refuse(md: Markdown, number: int | None, message: str) -> None:

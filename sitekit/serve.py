@@ -30,11 +30,10 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import MkDocsException
 from mkdocs.livereload import LiveReloadServer
 
-from sitekit.pages import ROOT
+from sitekit.pages import ROOT, SITES
 
 HOST = "127.0.0.1"
-CONFIGS = {"zh": "mkdocs.yml", "en": "mkdocs.en.yml"}
-WATCHED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "mkdocs.base.yml", *CONFIGS.values())
+WATCHED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "mkdocs.base.yml", *SITES.values())
 
 
 class Server(LiveReloadServer):
@@ -113,8 +112,8 @@ def builder(server: Server, root: Path, port: int) -> Callable[[], None]:
     def run() -> None:
         nonlocal count
         changed, server.changed = server.changed, set()
-        for language, config_file in CONFIGS.items():
-            others = [str(ROOT / "docs" / other) + os.sep for other in CONFIGS if other != language]
+        for language, config_file in SITES.items():
+            others = [str(ROOT / "docs" / other) + os.sep for other in SITES if other != language]
             if (
                 language in server.folders
                 and changed

@@ -6,9 +6,9 @@ In the prose, the tables and the formulas of ``days/<slug>.md``
 
 becomes the third number after the words ``Llama 3 8B`` in ``snippets/<slug>/kv_bytes.out``, the recorded
 output of a program that every test run compares with what it prints. ``"first > second"`` looks for
-``second`` below the line of ``first``; ``{{kv_bytes.py "batch =" 1}}`` takes an input from the program itself; a path with a
-slash starts at the root of the repository. A format may follow, ``{{counts "total" 1 ,d}}``: Python's, for
-thousands and for fewer digits. A number that nobody computed says whose it is:
+``second`` below the line of ``first``; ``{{kv_bytes.py "batch =" 1}}`` takes an input from the program;
+a path with a slash starts at the root of the repository. A format may follow, ``{{counts "total" 1 ,d}}``:
+Python's, for thousands and for fewer digits. A number that nobody computed says whose it is:
 ``{{67 given "measured by 2305.13245, table 1"}}``.
 """
 

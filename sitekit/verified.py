@@ -14,9 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sitekit.pages import ROOT
-
-SITES = {"zh": "mkdocs.yml", "en": "mkdocs.en.yml"}
+from sitekit.pages import ROOT, SITES
 
 
 def verified(ledger: dict[str, Any], language: str) -> dict[str, Any]:

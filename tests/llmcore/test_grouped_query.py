@@ -528,9 +528,14 @@ def test_converting_refuses(refuses):
         mha_to_gqa(MultiHeadAttention(E, H), 3)
     with refuses(0):
         mha_to_gqa(MultiHeadAttention(E, H), 0)
-    for width in ("kdim", "vdim", "out_dim"):
+    layers = {
+        "kdim": MultiHeadAttention(E, H, kdim=40),
+        "vdim": MultiHeadAttention(E, H, vdim=40),
+        "out_dim": MultiHeadAttention(E, H, out_dim=40),
+    }
+    for width, layer in layers.items():
         with refuses(width, 40, E):
-            mha_to_gqa(MultiHeadAttention(E, H, **{width: 40}), K)
+            mha_to_gqa(layer, K)
     with refuses(H * 4, H * D):
         mha_to_gqa(MultiHeadAttention(E, H, v_head_dim=4), K)
 

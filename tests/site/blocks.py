@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +17,9 @@ class Origin(NamedTuple):
         return f"{self.path}:{self.line}"
 
 
+BlockKey = tuple[tuple[str, Origin], ...]
+
+
 class Line(str):
     """A line of text that remembers where it came from."""
 
@@ -26,8 +30,8 @@ class Line(str):
         line.origin = origin
         return line
 
-    def __getnewargs__(self) -> tuple[str, Origin]:
-        return str(self), self.origin
+    def __reduce__(self) -> tuple[type[Line], tuple[str, Origin]]:
+        return Line, (str(self), self.origin)
 
     def __radd__(self, indent: str) -> Line:
         return Line(indent + str(self), self.origin)
@@ -92,7 +96,11 @@ class Block:
         """Tell whether the page shows the block without running it."""
         return any(text.startswith("pytest.mark.skip(") for text in self.marks)
 
-    def key(self) -> tuple[tuple[str, Origin], ...]:
+    def may_skip(self) -> bool:
+        """Tell whether the page shows the block without running it, here or on other machines."""
+        return any(text.startswith("pytest.mark.skip") for text in self.marks)
+
+    def key(self) -> BlockKey:
         """Return what makes a block the same block as one on another page: its lines and their files."""
         return tuple((str(line), line.origin) for part in self.chain() for line in part.lines)
 
@@ -117,3 +125,8 @@ class Site:
     pages: list[Page] = field(default_factory=list)
     failure: str = ""
     at: Origin | None = None
+
+
+def runnable(pages: Iterable[Page]) -> dict[BlockKey, Block]:
+    """Return the blocks of some pages that run; the same lines of the same files on two pages are one."""
+    return {block.key(): block for page in pages for block in page.blocks if not block.may_skip()}

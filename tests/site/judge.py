@@ -6,11 +6,12 @@ import difflib
 import linecache
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.site.blocks import Block, Line, Origin, Problem
+from tests.site.blocks import Block, Line, Problem
 from tests.site.sandbox import Result
 
 WHOLE = sys.maxsize  # the end of an edit that replaces a whole file
@@ -108,15 +109,18 @@ def difference(made: list[str], shown: list[str], within: float = 0.0) -> int | 
     return None if len(made) == len(shown) else min(len(made), len(shown))
 
 
-def one_character_changes(shown: list[str]) -> list[list[str]]:
-    """Return an output with each of its characters changed, and with each left out, one at a time."""
-    changed: list[list[str]] = []
+@cache
+def one_character_changes(text: str, within: float) -> tuple[int, int]:
+    """Return how many changes of an output there are, a character replaced or left out, and how many show."""
+    shown, changes, caught = visible(text), 0, 0
     for index, line in enumerate(shown):
         for at, old in enumerate(line):
             other = str((int(old) + 1) % 10) if old in "0123456789" else "#"
             for new in (line[:at] + other + line[at + 1 :], line[:at] + line[at + 1 :]):
-                changed.append([*shown[:index], new, *shown[index + 1 :]])
-    return changed
+                changed = visible("\n".join([*shown[:index], new, *shown[index + 1 :]]))
+                changes += 1
+                caught += difference(shown, changed, within) is not None
+    return changes, caught
 
 
 class Edits:
@@ -130,13 +134,9 @@ class Edits:
         """Replace the output that a page shows under a block."""
         output = block.output
         assert output is not None
-        first = (
-            Origin(output.file, 1) if output.file else Origin(output.opening.path, output.opening.line + 1)
-        )
-        key = (first.line, WHOLE if output.file else output.closing.line)
-        if self.files.setdefault(self.root / first.path, {}).setdefault(key, visible(printed)) != visible(
-            printed
-        ):
+        first, lines = output.origin(0), visible(printed)
+        place = (first.line, WHOLE if output.file else output.closing.line)
+        if self.files.setdefault(self.root / first.path, {}).setdefault(place, lines) != lines:
             raise Failure([Problem(first, "printed differently on two pages; the first is written")])
 
     def write(self) -> list[str]:

@@ -105,11 +105,10 @@ class Recorder(BasePlugin):
 
     def _api_line(self, message: str) -> Origin | None:
         """Return the `:::` line of the name that a message says cannot be found."""
+        names = re.findall(r"[\w.]+", message)
         for path in sorted(Path(self.settings.docs_dir).rglob("*.md")):
             for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-                if line.startswith("::: ") and line.removeprefix("::: ").strip() in re.findall(
-                    r"[\w.]+", message
-                ):
+                if line.startswith("::: ") and line.removeprefix("::: ").strip() in names:
                     return Origin(self.relative(path), number)
         return None
 

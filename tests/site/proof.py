@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -43,6 +44,8 @@ class HtmlReader(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[tuple[str, list[str]]] = []
+        self.inside = Counter[str]()  # how many of each tag are open
+        self.numbers = 0  # how many of these hold line numbers
         self.blocks: list[Shown] = []
         self.words: list[str] = []
         self.prose: list[str] = []  # words outside of code
@@ -54,7 +57,8 @@ class HtmlReader(HTMLParser):
             return
         attributes = dict(attrs)
         self.open.append((tag, (attributes.get("class") or "").split()))
-        if tag not in ("pre", "code") or self._numbers():
+        self._count(*self.open[-1], 1)
+        if tag not in ("pre", "code") or self.numbers:
             return
         names = [name for _, names in reversed(self.open) for name in names]
         found = (re.fullmatch(r"(?:language|lang|highlight|brush)-(\w.*)", name) for name in names)
@@ -62,27 +66,27 @@ class HtmlReader(HTMLParser):
         if tag == "pre":
             made = {"doc-signature", "mkdocstrings-source"}.intersection(names)
             self.blocks.append(Shown(language, "".join(made)))
-        elif self._inside("pre"):
+        elif self.inside["pre"]:
             self.blocks[-1].language, self.blocks[-1].number = language, attributes.get(NUMBER)
 
     def handle_endtag(self, tag: str) -> None:
-        if self._inside(tag):
-            while self.open.pop()[0] != tag:
-                pass
+        ends = self.inside[tag] > 0
+        while ends:
+            closed, names = self.open.pop()
+            self._count(closed, names, -1)
+            ends = closed != tag
 
     def handle_data(self, data: str) -> None:
-        if self._inside("pre") and not self._numbers():
+        if self.inside["pre"] and not self.numbers:
             self.blocks[-1].text += data
-        if not self._inside("script") and not self._inside("style"):
+        if not self.inside["script"] and not self.inside["style"]:
             self.words.append(data)
-            if not self._inside("pre") and not self._inside("code"):
+            if not self.inside["pre"] and not self.inside["code"]:
                 self.prose.append(data)
 
-    def _inside(self, tag: str) -> bool:
-        return any(name == tag for name, _ in self.open)
-
-    def _numbers(self) -> bool:
-        return any("linenos" in names or "linenodiv" in names for _, names in self.open)
+    def _count(self, tag: str, names: list[str], step: int) -> None:
+        self.inside[tag] += step
+        self.numbers += step * ("linenos" in names or "linenodiv" in names)
 
 
 def account(recorder: Recorder, reader: HtmlReader) -> None:

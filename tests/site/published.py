@@ -38,9 +38,9 @@ from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 from pytest_codeblocks import plugin as codeblocks
 
-from tests.site.blocks import Block, Page, Problem, Site
+from tests.site.blocks import Block, BlockKey, Page, Problem, Site
 from tests.site.blocks import Origin as At
-from tests.site.judge import Edits, Failure, difference, judge, mark, one_character_changes, raises, visible
+from tests.site.judge import Edits, Failure, judge, mark, one_character_changes, raises
 from tests.site.ledger import Recorder, docs_dir
 from tests.site.sandbox import Pool, Result
 
@@ -75,7 +75,7 @@ class State:
         self.docs: dict[Path, Path] = {}
         self.sites: dict[Path, Site] = {}
         self.pool: Pool | None = None
-        self.running: dict[Any, Future[Result]] = {}
+        self.running: dict[BlockKey, Future[Result]] = {}
         self.collected: dict[int, PublishedBlock] = {}
         self.edits = Edits(self.root)
         self.counts: Counter[str] = Counter()
@@ -144,7 +144,16 @@ class PublishedPage(codeblocks.MarkdownFile):
             yield item
 
 
-class Account(pytest.Item):
+class Reported(pytest.Item):
+    """Prints a failure that knows its place as a place and a message."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, Failure):
+            return Report(excinfo.value)
+        return pytest.Item.repr_failure(self, excinfo, style)
+
+
+class Account(Reported):
     """Fails where something on a page is not accounted for."""
 
     def __init__(self, *, page: Page, site: Site, **options: Any) -> None:
@@ -168,15 +177,11 @@ class Account(pytest.Item):
         if found := self.page.problems + problems * state.house:
             raise Failure(found)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        known = isinstance(excinfo.value, Failure)
-        return Report(excinfo.value) if known else super().repr_failure(excinfo, style)
-
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.page.source}: {self.name}"
 
 
-class PublishedBlock(codeblocks.TestBlock):
+class PublishedBlock(Reported, codeblocks.TestBlock):
     """A block of a page."""
 
     obj: Block
@@ -200,18 +205,9 @@ class PublishedBlock(codeblocks.TestBlock):
         elif failure:
             raise failure
         if block.output:
-            shown = visible("\n".join(block.output.lines))
             state.tell(self.page, "outputs")
-            changes = one_character_changes(shown)
-            state.counts["changes"] += len(changes)
-            caught = (
-                difference(shown, visible("\n".join(changed)), block.output.within) for changed in changes
-            )
-            state.counts["caught"] += sum(index is not None for index in caught)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
-        known = isinstance(excinfo.value, Failure)
-        return Report(excinfo.value) if known else super().repr_failure(excinfo)
+            changes, caught = one_character_changes("\n".join(block.output.lines), block.output.within)
+            state.counts.update(changes=changes, caught=caught)
 
     def reportinfo(self) -> tuple[Path, int, str]:  # type: ignore[override]
         return self.path, self.obj.opening.line - 1, f"{self.obj.opening}"
@@ -270,8 +266,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for item in session.items:
         if isinstance(item, PublishedBlock):
             state.counts["seen"] += 1
-            skips = any(mark.name in ("skip", "skipif") for mark in item.iter_markers())
-            if not session.config.option.collectonly and not skips:
+            if not session.config.option.collectonly and not item.obj.may_skip():
                 state.run(item.obj)
 
 

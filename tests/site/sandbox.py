@@ -10,7 +10,6 @@ import __future__
 
 import ast
 import atexit
-import builtins
 import contextlib
 import doctest
 import faulthandler
@@ -242,7 +241,8 @@ def _watch(job: Job, start: Callable[[Job, Path], Any]) -> Result:
 def _child(job: Job, folder: Path) -> NoReturn:
     """Run the job as if it were the only program there is, write its result, and end the process."""
     me, really_exit, died = os.getpid(), os._exit, list[BaseException]()
-    trace, known = _redirect(folder), dict(vars(builtins))
+    trace, names = _redirect(folder), sys.modules["builtins"].__dict__
+    known = dict(names)  # a block may break even these
     faulthandler.enable(trace)
     faulthandler.dump_traceback_later(job.seconds, exit=True, file=trace)
 
@@ -262,14 +262,17 @@ def _child(job: Job, folder: Path) -> NoReturn:
             sys.stdout.flush()
             os.ftruncate(1, 0)  # what earlier blocks print is not this one's output
             try:
-                (_run_console if part.console else _run_statements)(part, job.root, module, folder / "at")
+                if part.console:
+                    _run_console(part, job.root, module)
+                else:
+                    _run_statements(part, job.root, module, folder / "at")
             except SystemExit as end:
                 if end.code not in (None, 0):
                     raise
             except Exception:
                 if part is job.block or not any("xfail" in mark for mark in part.marks):
                     raise
-        vars(builtins).update(known)
+        names.update(known)
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()
@@ -277,7 +280,7 @@ def _child(job: Job, folder: Path) -> NoReturn:
         if died:
             raise died[0]
     except BaseException as error:
-        vars(builtins).update(known)
+        names.update(known)
         kinds = [kind.__name__ for kind in type(error).__mro__]
         try:
             said = error.msg if isinstance(error, SyntaxError) else str(error)
@@ -366,7 +369,7 @@ def _run_statements(block: Block, root: Path, module: types.ModuleType, at: Path
         run(code, vars(module))
 
 
-def _run_console(block: Block, root: Path, module: types.ModuleType, at: Path) -> None:
+def _run_console(block: Block, root: Path, module: types.ModuleType) -> None:
     """Run a console session, each result compared by doctest's rules."""
     text = "\n".join(block.lines) + "\n"
     try:

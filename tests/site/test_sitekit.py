@@ -343,7 +343,7 @@ def site(tmp_path_factory):
     """A small site of both languages with the real configurations, theme and extensions."""
     root = tmp_path_factory.mktemp("site")
     page = "---\ntitle: T\ndescription: D {0}\n---\n\n# T {{ #top }}\n\n$x_1$ [home](INDEX)\n"
-    for language, config_file in serve.CONFIGS.items():
+    for language, config_file in serve.SITES.items():
         docs = root / "docs" / language
         (docs / "days").mkdir(parents=True)
         (docs / "index.md").write_text(page.format(language).replace("INDEX", "days/a.md"), encoding="utf-8")
@@ -420,7 +420,7 @@ def test_katex_is_whole():
 @pytest.fixture
 def tree(tmp_path):
     """A repository with nothing in it but two pages, in MkDocs' plain theme."""
-    for language, config_file in serve.CONFIGS.items():
+    for language, config_file in serve.SITES.items():
         (tmp_path / "docs" / language).mkdir(parents=True)
         (tmp_path / "docs" / language / "index.md").write_text(f"first {language}\n", encoding="utf-8")
         (tmp_path / "docs" / language / "deep.md").write_text("deep\n", encoding="utf-8")

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from mkdocs.config import load_config
 
-ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = {"zh": "mkdocs.yml", "en": "mkdocs.en.yml"}
+from sitekit.pages import ROOT, SITES
+
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\ufeff\ufffd]")
 
 
@@ -47,7 +47,7 @@ def nav_problems(root: Path) -> list[str]:
     """Both navs list every page once, in the same order; MkDocs is told to warn of what does not resolve."""
     problems: list[str] = []
     orders: dict[str, list[str]] = {}
-    for lang, name in LANGUAGES.items():
+    for lang, name in SITES.items():
         config = load(root / name)
         order = orders[lang] = list(leaves(config.nav))
         files = {
@@ -80,7 +80,7 @@ def nav_problems(root: Path) -> list[str]:
     for zh, en in zip(orders["zh"], orders["en"], strict=False):
         if zh != en:
             one, two = (
-                at(root / name, root, page) for name, page in zip(LANGUAGES.values(), (zh, en), strict=True)
+                at(root / name, root, page) for name, page in zip(SITES.values(), (zh, en), strict=True)
             )
             problems.append(f"{one}: the navs part here, {two}: and here")
             break
@@ -91,7 +91,7 @@ def api_problems(root: Path) -> list[str]:
     """Every module has a page in both languages that documents it, and every page has a module."""
     problems: list[str] = []
     modules = {path.stem for path in (root / "llmcore").glob("*.py") if not path.stem.startswith("_")}
-    for lang in LANGUAGES:
+    for lang in SITES:
         pages = {
             path.stem: path for path in (root / "docs" / lang / "api").glob("*.md") if path.stem != "index"
         }
@@ -120,7 +120,7 @@ def snippet_problems(root: Path) -> list[str]:
             problems.append(f"{name}:1: is neither a program nor an output")
         if path.suffix == ".out" and not path.with_suffix(".py").is_file():
             problems.append(f"{name}:1: belongs to no program")
-        for lang in LANGUAGES:
+        for lang in SITES:
             page = root / "docs" / lang / "days" / f"{path.parent.name}.md"
             if not page.is_file():
                 problems.append(
@@ -212,13 +212,13 @@ SMALL = {
     "llmcore/m.py": 'r"""A module."""\n',
     "snippets/a/run.py": "print(1)\n",
     "snippets/a/run.out": "1\n",
-    **{f"docs/{lang}/index.md": "# A\n" for lang in LANGUAGES},
-    **{f"docs/{lang}/api/m.md": "# m\n\n::: llmcore.m\n" for lang in LANGUAGES},
+    **{f"docs/{lang}/index.md": "# A\n" for lang in SITES},
+    **{f"docs/{lang}/api/m.md": "# m\n\n::: llmcore.m\n" for lang in SITES},
     **{
         f"docs/{lang}/days/a.md": '--8<-- "snippets/a/run.py"\n--8<-- "snippets/a/run.out"\n'
-        for lang in LANGUAGES
+        for lang in SITES
     },
-    **{name: CONFIG.replace("LANG", lang) for lang, name in LANGUAGES.items()},
+    **{name: CONFIG.replace("LANG", lang) for lang, name in SITES.items()},
     "README.md": "# A\n\n```text\ndocs/  pages\nllmcore/m.py  a module\n```\n",
 }
 ENTRIES = {"docs", "llmcore"}

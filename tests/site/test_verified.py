@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from mkdocs.utils.templates import url_filter
 
-from sitekit.verified import SITES, verified
-from tests.site.test_structure import ROOT, load
+from sitekit.pages import ROOT, SITES
+from sitekit.verified import verified
+from tests.site.test_structure import load
 
 LEDGER: dict[str, Any] = {
     "date": "2031-02-03",
@@ -41,8 +42,8 @@ def shown(lang: str, url: str, known: Any) -> str:
         (
             "en",
             "days/dpo/",
-            "Verified · This page: 22 of 23 Python blocks run, 1 shown with the reason why not, 7 outputs are those "
-            "shown · Python 3.13.1, torch 9.9.0 · commit 0123456789 · 2031-02-03 · ledger",
+            "Verified · This page: 22 of 23 Python blocks run, 1 shown with the reason why not, "
+            + "7 outputs are those shown · Python 3.13.1, torch 9.9.0 · commit 0123456789 · 2031-02-03 · ledger",
         ),
         ("en", "", "Verified · All 2 pages: 22 of 24 Python blocks run"),
         (

@@ -9,18 +9,18 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from pathlib import Path
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from sitekit.pages import ROOT
-from tests.site.blocks import Block, Page
+from sitekit.pages import ROOT, SITES
+from tests.site.blocks import BlockKey, Page, runnable
 from tests.site.judge import judge
 from tests.site.ledger import Recorder
 from tests.site.sandbox import Pool, Result
 
-CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
 FOLDERS = ("docs", "snippets", "llmcore")
 PRELOAD = ["torch", "torch.nn.functional"]
 
@@ -32,7 +32,7 @@ class Watch:
         self.root, self.pool = root, pool
         self.pages: dict[str, Page] = {}
         self.recorders: dict[str, Recorder] = {}
-        self.results: dict[object, Result] = {}
+        self.results: dict[BlockKey, Result] = {}
         for config in configs:
             recorder = Recorder(root / config, root, create_outputs=True)
             site = recorder.build()
@@ -49,22 +49,21 @@ class Watch:
 
     def save(self, changed: set[str]) -> list[str]:
         """Take in that files have changed; return a line for each wrong thing, and one for each page."""
-        began = time.perf_counter()
+        began, started = time.perf_counter(), dict[BlockKey, Future[Result]]()
         shown = {name for name, page in self.pages.items() if changed & self.shows(page)}
         for key in [key for key, result in self.results.items() if changed.intersection(result.files)]:
             del self.results[key]
         for name in shown:
             self.pages[name] = self.recorders[name].render(name)
-        blocks = {block.key(): block for page in self.pages.values() for block in page.blocks}
-        new = {key: block for key, block in blocks.items() if key not in self.results and self._runs(block)}
-        futures = {key: self.pool.submit(block) for key, block in new.items()}
-        self.results |= {key: future.result() for key, future in futures.items()}
+            self._start([self.pages[name]], started)  # while the next page is rendered
+        self._start(self.pages.values(), started)
+        self.results |= {key: future.result() for key, future in started.items()}
         lines: list[str] = []
         for page in self.pages.values():
-            run = sum(block.key() in new for block in page.blocks)
+            run = sum(block.key() in started for block in page.blocks)
             if run or page.source in shown:
                 wrong = [f"{origin}: {message}" for origin, message in page.problems]
-                results = [(block, self.results[block.key()]) for block in page.blocks if self._runs(block)]
+                results = [(b, self.results[b.key()]) for b in page.blocks if not b.may_skip()]
                 failures = [judge(block, result, self.root, house=True) for block, result in results]
                 wrong += ["{}: {}".format(*failure.problems[0]) for failure in failures if failure]
                 lines += [
@@ -73,8 +72,11 @@ class Watch:
                 ]
         return [*lines, f"{time.perf_counter() - began:.1f} s"]
 
-    def _runs(self, block: Block) -> bool:
-        return not any("mark.skip" in text for text in block.marks)
+    def _start(self, pages: Iterable[Page], started: dict[BlockKey, Future[Result]]) -> None:
+        """Start the blocks of some pages whose results are not known."""
+        for key, block in runnable(pages).items():
+            if key not in self.results and key not in started:
+                started[key] = self.pool.submit(block)
 
 
 class _Saves(FileSystemEventHandler):
@@ -98,7 +100,7 @@ def main() -> None:
         observer.schedule(_Saves(ROOT, names), str(ROOT / folder), recursive=True)
     with Pool(ROOT, PRELOAD) as pool:
         print("building both languages", flush=True)
-        watch = Watch(ROOT, CONFIGS, pool)
+        watch = Watch(ROOT, SITES.values(), pool)
         print(
             *watch.save(set()),
             "watching: save a page, a snippet or a module",
