@@ -23,6 +23,7 @@ LEDGER: dict[str, Any] = {
         for name, blocks in (("index", 1), ("days/dpo", 23))
     },
 }
+RUN = "Python 3.13.1, torch 9.9.0 · commit 0123456789 · 2031-02-03"
 
 
 def shown(lang: str, url: str, known: Any) -> str:
@@ -42,8 +43,8 @@ def shown(lang: str, url: str, known: Any) -> str:
         (
             "en",
             "days/dpo/",
-            "Verified · This page: 22 of 23 Python blocks run, 1 shown with the reason why not, "
-            + "7 outputs are those shown · Python 3.13.1, torch 9.9.0 · commit 0123456789 · 2031-02-03 · ledger",
+            "Verified · This page: 22 of 23 Python blocks run, 1 shown with the reason why not, 7 outputs are "
+            f"those shown · {RUN} · ledger",
         ),
         ("en", "", "Verified · All 2 pages: 22 of 24 Python blocks run"),
         (
