@@ -43,8 +43,8 @@ def shown(lang: str, url: str, known: Any) -> str:
         (
             "en",
             "days/dpo/",
-            "Verified · This page: 22 of 23 Python blocks run, 1 shown with the reason why not, 7 outputs are "
-            f"those shown · {RUN} · ledger",
+            "Verified · This page: 22 of 23 Python blocks run, 1 shown with the reason why not, 7 outputs "
+            f"are those shown · {RUN} · ledger",
         ),
         ("en", "", "Verified · All 2 pages: 22 of 24 Python blocks run"),
         (
