@@ -113,6 +113,7 @@ class Page:
     blocks: list[Block] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     definitions: int = 0  # blocks that mkdocstrings took from the source it documents
+    lost: int = 0  # blocks that stand in no source, and so cannot be run
     prose: list[Line] = field(default_factory=list)
     text: str = ""
 

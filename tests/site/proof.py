@@ -97,9 +97,12 @@ def account(recorder: Recorder, reader: HtmlReader) -> None:
     used: set[Origin] = set()
     for shown in reader.blocks:
         if shown.number is not None:
-            fences.append(recorder.fences[int(shown.number)])
-            if plain(fences[-1].lines) != plain(shown.text.split("\n")):
-                page.problems.append(Problem(fences[-1].opening, "the built page shows another text"))
+            fences.append(fence := recorder.fences[int(shown.number)])
+            if shown.language in PYTHON:  # a custom fence shows Python under a name of its own
+                fence.language = shown.language
+            same = plain(fence.lines) == plain(shown.text.split("\n"))
+            if not same and (fence.language in PYTHON or fence.markers):  # else it may show anything
+                page.problems.append(Problem(fence.opening, "the built page shows another text"))
         elif shown.language in PYTHON:
             _unnumbered(recorder, shown, sources, used)
         elif re.match(r"\s*(?:`{3,}|~{3,})", shown.text):
@@ -202,6 +205,7 @@ def _unnumbered(recorder: Recorder, shown: Shown, sources: dict[str, list[str]],
                 lines = [Line(line, Origin(source, start + i)) for i, line in enumerate(wanted, 1)]
                 page.blocks.append(Block(lines, at, shown.language in CONSOLE))
                 return
+    page.lost += 1
     message = f"shown as Python, but neither in the page nor in the source it documents: {wanted[0]}"
     recorder.problem("", message)
 

@@ -171,7 +171,7 @@ class Account(Reported):
             at = self.site.at or At(self.site.config, 1)
             raise Failure([Problem(at, f"{self.site.config} does not build\n{self.site.failure}")])
         state.tell(self.page.source, "pages")
-        state.counts["definitions"] += self.page.definitions
+        state.counts.update(definitions=self.page.definitions, seen=self.page.lost)
         unsaid = [(origin, reason) for origin, reason in self.reasons if reason not in self.page.text]
         problems = [Problem(at, f"the page does not tell its reader: {reason}") for at, reason in unsaid]
         if found := self.page.problems + problems * state.house:

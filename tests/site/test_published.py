@@ -265,6 +265,30 @@ assert d</code></pre>
 }
 
 
+def test_a_fence_is_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    formats = """
+def python(source, *_, **__):
+    return f'<div class="language-python"><pre><code>{source}</code></pre></div>'
+
+def other(source, *_, **__):
+    return "<pre><code>drawn</code></pre>"
+"""
+    custom = """
+  - pymdownx.superfences:
+      custom_fences:
+        - {name: solution, class: s, format: !!python/name:custom_formats.python }
+        - {name: drawing, class: d, format: !!python/name:custom_formats.other }
+"""
+    page = "# A\n\n```solution\nx = 1\n```\n\n```drawing\nline\n```\n"
+    config = CONFIG.replace("\n  - pymdownx.superfences\n", custom)
+    root = plant(tmp_path, {"lib/custom_formats.py": formats, "mkdocs.yml": config, "custom.md": page})
+    monkeypatch.syspath_prepend(str(root / "lib"))
+    site = build(root / "mkdocs.yml", root)
+    custom_page = next(page for page in site.pages if page.source == "docs/custom.md")
+    assert [block.lines for block in custom_page.blocks] == [["x = 1"]], site.failure
+    assert custom_page.problems == []
+
+
 def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
     root = plant(tmp_path, SEEN)
     site = build(root / "mkdocs.yml", root)
@@ -578,6 +602,14 @@ def test_a_page_that_is_not_collected_fails_the_run(tmp_path: Path) -> None:
     code, report = run(plant(tmp_path, CLEAN), "--ignore=docs/run.md")
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "published, but not collected: docs/run.md" in report
+
+
+def test_a_block_that_stands_in_no_source_is_missed(tmp_path: Path) -> None:
+    split = '<pre><code class="language-python">x = &#49;&#x0a;y = 2</code></pre>\n'  # two lines, in one
+    code, report = run(plant(tmp_path, {"split.md": split}))
+    assert code == 1, report
+    assert "accounted: 0 of 1 Python blocks" in report
+    assert "1 missed" in report
 
 
 def test_a_block_that_is_not_reached_fails_the_run(tmp_path: Path) -> None:

@@ -126,22 +126,22 @@ def differences(root: Path) -> list[str]:
 def _difference(
     one: tuple[list[Item], list[list[Item]]], two: tuple[list[Item], list[list[Item]]]
 ) -> tuple[Item, Item] | None:
-    end_one, end_two = Item(one[0][-1].line, "nothing more"), Item(two[0][-1].line, "nothing more")
-    for index, (here, there) in enumerate(zip_longest(one[0], two[0])):
-        here, there = here or end_one, there or end_two
+    ends = Item(one[0][-1].line, "nothing more"), Item(two[0][-1].line, "nothing more")
+    before: tuple[Item, Item] | None = None
+    for index, pair in enumerate([*zip_longest(one[0], two[0]), ends]):
+        here, there = pair[0] or ends[0], pair[1] or ends[1]
         if here.text != there.text:
             return here, there
-        left, right = one[1][index], two[1][index]
-        only_left = Counter(item.text for item in left) - Counter(item.text for item in right)
-        only_right = Counter(item.text for item in right) - Counter(item.text for item in left)
-        if only_left or only_right:
-            first = next(
-                (item for item in left if item.text in only_left), Item(here.line, "nothing like it")
-            )
-            second = next(
-                (item for item in right if item.text in only_right), Item(there.line, "nothing like it")
-            )
-            return first, second
+        # a block that is missing comes first, as the sentences after it seem to be those before it
+        if before:
+            left, right = one[1][index - 1], two[1][index - 1]
+            counts = Counter(item.text for item in left), Counter(item.text for item in right)
+            only_left, only_right = counts[0] - counts[1], counts[1] - counts[0]
+            if only_left or only_right:
+                nothing = [Item(item.line, "nothing like it") for item in before]
+                first = next((item for item in left if item.text in only_left), nothing[0])
+                return first, next((item for item in right if item.text in only_right), nothing[1])
+        before = here, there
     return None
 
 
@@ -210,6 +210,7 @@ def twins(tmp_path: Path) -> Path:
         ("question", "note", 21),
         ("    !!!", "!!!", 23),
         ("a/b.en.svg", "a/c.en.svg", 25),
+        ('```python title="snippets/a.py"\nx = 1\n```\n', "\n$x$\n", 15),
     ],
 )
 def test_a_difference_is_found_where_it_is(twins: Path, old: str, new: str, line: int) -> None:
