@@ -33,8 +33,9 @@ from pathlib import Path
 
 import pytest
 
+from sitekit.pages import SITES
 from tests.drift.mutations import Mutant, mutants
-from tests.site.blocks import Block, Line, Origin
+from tests.site.blocks import Block, Line, Origin, runnable
 from tests.site.judge import judge as published
 from tests.site.ledger import Recorder
 from tests.site.sandbox import Pool, Result
@@ -43,21 +44,21 @@ ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 WORKERS = 2
 SECONDS = 300  # of processor time; all tests take 40
-SITES = "mkdocs.yml", "mkdocs.en.yml"
 COPIED = "llmcore", "tests/llmcore", "benchmarks"
 OURS = {"llmcore", "tests", "benchmarks", "conftest"}  # packages of which each fork imports its own copy
 
 
-def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
+def equivalents() -> dict[str, str]:
     r"""Return the reason for each fault that changes nothing; in the file it stands below the faults."""
     reasons, waiting = dict[str, str](), list[str]()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith(" "):
+    for line in EQUIVALENT.read_text(encoding="utf-8").splitlines():
+        if line.startswith(" "):
+            reasons |= dict.fromkeys(waiting, line.strip())
+            waiting = []
+        elif line and not line.startswith("#"):
             waiting.append(line)
-        while line.startswith(" ") and waiting:
-            reasons[waiting.pop()] = line.strip()
     if waiting:
-        raise SystemExit(f"{path.name}: no reason below {waiting[0]}")
+        raise SystemExit(f"{EQUIVALENT.name}: no reason below {waiting[0]}")
     return reasons
 
 
@@ -164,9 +165,11 @@ def judge_all(todo: list[Mutant], note: Callable[[Mutant, str], None]) -> None:
                 shutil.copytree(first, folder)
             workers.append(os.fork())
             if not workers[-1]:
-                for mutant in todo[index::WORKERS]:
-                    note(mutant, judge(mutant, folder))
-                os._exit(0)
+                try:
+                    for mutant in todo[index::WORKERS]:
+                        note(mutant, judge(mutant, folder))
+                finally:
+                    os._exit(0)
         for worker in workers:
             os.waitpid(worker, 0)
 
@@ -189,9 +192,8 @@ def judge_by_blocks(todo: list[Mutant], note: Callable[[Mutant, str], None]) -> 
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     with Pool(ROOT, settings["published_preload"], WORKERS) as pool, tempfile.TemporaryDirectory() as home:
-        sites = [Recorder(ROOT / name, ROOT, False).build() for name in SITES]
-        every = {block.key(): block for site in sites for page in site.pages for block in page.blocks}
-        blocks = [x for x in every.values() if not any(m.startswith("pytest.mark.skip") for m in x.marks)]
+        sites = [Recorder(ROOT / name, ROOT, False).build() for name in SITES.values()]
+        blocks = runnable(page for site in sites for page in site.pages).values()
         plain = [(block, pool.submit(block, seconds=SECONDS).result()) for block in blocks]
         if wrong := [failure for each in plain if (failure := published(*each, ROOT, True))]:
             raise SystemExit(f"without any fault:\n{wrong[0]}")
@@ -209,7 +211,7 @@ def judge_by_blocks(todo: list[Mutant], note: Callable[[Mutant, str], None]) -> 
 
             (package / mutant.path.name).write_text(mutant.text, encoding="utf-8")
             near = [block for block, _ in sorted((x for x in plain if distance(x) < math.inf), key=distance)]
-            runs = [pool.submit(faulty(block, mutant), seconds=30, path=(home,)) for block in near]
+            runs = [pool.submit(faulty(block, mutant), seconds=60, path=(home,)) for block in near]
             verdict = ""
             for block, run in zip(near, runs, strict=True):
                 if not verdict and published(block, run.result(), ROOT, True):
@@ -250,21 +252,24 @@ def main() -> None:
         with scratch.open("a", encoding="utf-8") as file:
             file.write(f"{verdict}\t{mutant.key}\n")
 
-    left = [mutant for mutant in todo if mutant.key not in read(scratch)]
+    known = read(scratch)
+    left = [mutant for mutant in todo if mutant.key not in known]
     if left:
         (judge_by_blocks if asked.blocks else judge_all)(left, note)
-    verdicts = read(scratch)
-    for mutant in todo:
-        if verdicts[mutant.key] and mutant.key in reasons:
-            print(f"not equivalent: {mutant.key}, by {verdicts[mutant.key]}")
-        if not verdicts[mutant.key] and mutant.key not in reasons and not asked.blocks:
-            print(f"survived: llmcore/{mutant.path.name}:{mutant.line} {mutant.key}")
-    killed, equal = sum(bool(verdicts[x.key]) for x in todo), sum(x.key in reasons for x in todo)
+    known = read(scratch)
+    verdicts = {mutant: known[mutant.key] for mutant in todo}
+    killed, wrong = sum(map(bool, verdicts.values())), 0
+    for mutant, verdict in verdicts.items():
+        if not asked.blocks and bool(verdict) == (mutant.key in reasons):
+            wrong += 1
+            said = f"not equivalent, {verdict} fails" if verdict else "survived"
+            print(f"{said}: llmcore/{mutant.path.name}:{mutant.line} {mutant.key}")
     share = f"{killed} of {len(todo)} ({100 * killed / len(todo):.1f} %)"
     if asked.blocks:
         print(f"mutants killed by published blocks alone: {share}")
     else:
-        print(f"mutants killed by all tests: {share}, {equal} equivalent")
+        print(f"mutants killed by all tests: {share}, {sum(x.key in reasons for x in todo)} equivalent")
+    sys.exit(wrong > 0)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,27 @@ def test_an_additive_mask_can_be_learned(shape, is_causal, block_size, same, run
     )
 
 
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (2, 4, 2, 2), (2, 2, 5, 2)])
+def test_masks_of_axes_of_two(sizes, same, run):
+    batch, heads, q_len, k_len = sizes
+    qkv = make(batch, heads, q_len, D), make(batch, 2, k_len, D, seed=1), make(batch, 2, k_len, DV, seed=2)
+    for shape in ((k_len,), (q_len, k_len), (batch, 1, 1, k_len), (1, heads, 1, k_len), sizes):
+        inputs = (*qkv, make(*shape, seed=5))
+        compare(same, run(blockwise_attention, *inputs), run(library, *inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_gradient_of_a_rounded_mask_is_summed_in_float32(dtype, run, as_close):
+    q, k, v = make(1, 8, 300, D, seed=1), make(1, 2, S, D, seed=2), make(1, 2, S, DV, seed=3)
+    mask = make(S, dtype=dtype, seed=5)
+
+    def gradient(attend, mask):
+        return run(lambda mask: attend(q.to(mask.dtype), k.to(mask.dtype), v.to(mask.dtype), mask), mask)[1]
+
+    ours = gradient(lambda *x: blockwise_attention(*x, block_size=1), mask)
+    as_close(ours, gradient(library, mask), gradient(library, mask.double()))
+
+
 @both
 def test_scale(dtype, same, run):
     qkv = make_qkv(dtype)
@@ -157,6 +178,19 @@ def test_heads_are_worked_on_in_turns_when_keys_are_many(is_causal, same, run):
         run(lambda *x: blockwise_attention(*x, is_causal=is_causal), q, k, v),
         run(lambda *x: library(*x, mask=lower_right(40, 5000) if is_causal else None), q, k, v),
     )
+
+
+def test_more_keys_than_scores_in_a_block(same):
+    q, k, v = make(1, 2, 3, 1), make(1, 1, 2**20 + 5, 1, seed=1), make(1, 1, 2**20 + 5, 1, seed=2)
+    same(blockwise_attention(q, k, v), library(q, k, v))
+
+
+def test_what_is_made_lives_where_the_inputs_do():
+    (q, k, v), mask = make_qkv(), flags(L, S)
+    expected = blockwise_attention(q, k, v, mask, is_causal=True)
+    with torch.device("meta"):  # the default for what is made without a device
+        output = blockwise_attention(q, k, v, mask, is_causal=True)
+    assert torch.equal(output, expected)
 
 
 def test_strided_inputs(same, run):
@@ -351,6 +385,12 @@ def test_the_same_inputs_are_refused_as_by_the_readable_version(refuses):
 def test_a_block_holds_a_query_at_least(block_size, refuses):
     with refuses(block_size):
         blockwise_attention(*make_qkv(), block_size=block_size)
+
+
+@pytest.mark.parametrize("scale", [INF, -INF, float("nan")])
+def test_refuses_scales(scale, refuses):
+    with refuses("scale", scale):
+        blockwise_attention(*make_qkv(), scale=scale)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcore.softmax import log_softmax, logsumexp, softmax
+from llmcore.softmax import log_softmax, logsumexp, softmax, upcast
 
 INF = float("inf")
 OURS = {"softmax": softmax, "log_softmax": log_softmax, "logsumexp": logsumexp}
@@ -83,6 +83,12 @@ def test_large_scores(name, dtype, shift, same, run):
     assert grad.isfinite().all()
 
 
+def test_log_softmax_sees_differences_alone(same):
+    # at 10000 float32 knows steps of 0.001; the differences of the scores are exact
+    x = torch.tensor([[10000.0, 10001.0, 10003.0, -INF]])
+    same(log_softmax(x), torch.log_softmax(x.double(), -1).float())
+
+
 @every
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_each_row_has_its_own_maximum(name, dtype, same, run):
@@ -106,6 +112,20 @@ def test_log_softmax_keeps_what_exp_loses(same, run):
 def test_low_precision_is_as_close_as_torch(name, dtype, as_close):
     x = scores(6, 300, dtype=dtype)
     as_close(OURS[name](x, -1), TORCH[name](x, -1), TORCH[name](x.double(), -1))
+
+
+def test_logsumexp_rounds_once():
+    # e^-0.3125 in bfloat16 is off by 0.001, log(732) = 6.6 by 0.015; the result is -0.4
+    x = torch.tensor([-7.0] + [-7.3125] * 999, dtype=torch.bfloat16)
+    assert logsumexp(x) == torch.logsumexp(x.double(), -1).bfloat16()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_upcast(dtype):
+    x = scores(5, dtype=dtype)
+    wide = upcast(x)
+    assert wide.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert torch.equal(wide.double(), x.double())
 
 
 @every
@@ -215,10 +235,13 @@ def test_refuses_integers(name, refuses):
 
 
 @every
-@pytest.mark.parametrize("dim", [2, -3, 7])
+@pytest.mark.parametrize("dim", [2, -3, 7, 1.0, True, None])
 def test_refuses_an_axis_that_is_not_there(name, dim, refuses):
     with refuses(dim, (3, 5)):
         OURS[name](torch.zeros(3, 5), dim)
+    for x in (torch.zeros(4), torch.zeros(())):
+        with refuses(1):
+            OURS[name](x, 1)
 
 
 @every
