@@ -1,4 +1,4 @@
-"""`make drift`: how strong the checks are, as five numbers. `python -m tests.drift noise` takes one."""
+"""`make drift`: how strong the checks are, in numbers. `python -m tests.drift noise` measures a part."""
 
 from __future__ import annotations
 
@@ -14,14 +14,30 @@ PARTS = {
     "run": (["-m", "pytest", "docs", "-q"], ("accounted:", "outputs:")),
     "cases": (["-m", "tests.site.planted"], ("planted faults:",)),
     "faults": (["-m", "tests.drift.faults"], ("faults on the real site:",)),
-    "blocks": (["-m", "tests.drift.mutants", "--blocks"], ("mutants killed",)),
-    "mutants": (["-m", "tests.drift.mutants"], ("mutants killed",)),
+    "blocks": (["-m", "tests.drift.mutants", "--blocks"], ("mutants killed by published",)),
+    "mutants": (["-m", "tests.drift.mutants"], ("mutants killed by all",)),
     "noise": (["-m", "tests.drift.noise"], ("noise:",)),
 }
 
 
+def measure(name: str) -> list[str] | None:
+    """Run a part, print what it prints, return its results; None if it failed."""
+    command, beginnings = PARTS[name]
+    print(f"--- {name}", flush=True)
+    results: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if line.startswith(beginnings):
+                results.append(line.strip())
+    return None if process.returncode else results
+
+
 def main() -> None:
-    """Measure, print what each part prints, then the numbers, and keep them where a page can name them."""
+    """Measure, and keep the results of each part that succeeds where a page can name them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all when none is named"
@@ -29,23 +45,17 @@ def main() -> None:
     chosen = parser.parse_args().parts or list(PARTS)
     if unknown := set(chosen) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    results: list[str] = []
     failed = False
     for name in chosen:
-        command, beginnings = PARTS[name]
-        print(f"--- {name}", flush=True)
-        with subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                if line.startswith(beginnings):
-                    results.append(line.strip())
-        failed |= process.returncode != 0
-    print("---", *results, sep="\n")
-    if not failed and set(chosen) == set(PARTS):
-        RECORD.write_text("\n".join(results) + "\n", encoding="utf-8")
+        results = measure(name)
+        if results is None:
+            failed = True
+            continue
+        kept = RECORD.read_text(encoding="utf-8").splitlines() if RECORD.exists() else []
+        lines = {part: [x for x in kept if x.startswith(starts)] for part, (_, starts) in PARTS.items()}
+        lines[name] = results
+        RECORD.write_text("".join(f"{x}\n" for each in lines.values() for x in each), encoding="utf-8")
+        print(*results, sep="\n", flush=True)
     sys.exit(failed)
 
 
