@@ -33,6 +33,9 @@ class Line(str):
     def __reduce__(self) -> tuple[type[Line], tuple[str, Origin]]:
         return Line, (str(self), self.origin)
 
+    def __add__(self, rest: str) -> Line:
+        return Line(str(self) + rest, self.origin)
+
     def __radd__(self, indent: str) -> Line:
         return Line(indent + str(self), self.origin)
 

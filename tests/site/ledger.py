@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import re
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,11 @@ from mkdocs.commands.build import build as build_site
 from mkdocs.config import load_config
 from mkdocs.plugins import BasePlugin
 from pymdownx.snippets import SnippetPreprocessor
-from pymdownx.superfences import SuperFencesBlockPreprocessor
+from pymdownx.superfences import (
+    FENCED_BLOCK_RE,
+    SuperFencesBlockPreprocessor,
+    SuperFencesRawBlockPreprocessor,
+)
 
 from sitekit import pages as watched
 from sitekit.definitions import DefinitionPreprocessor, cut
@@ -48,12 +53,34 @@ class Recorder(BasePlugin):
         self.pages: dict[Path, Page] = {}  # by built file
         self.fences: list[Fence] = []
         self.embedded: dict[Origin, str] = {}  # line of a directive -> the file that it embeds
+        self.sources: dict[str, dict[str, list[str]]] = {}  # page -> the modules that it documents
+        self.raw: dict[str, list[str]] = {}  # placeholder of a fence whose tabs are kept -> its lines
         self.files: Any = None
         self.warned: list[str] = []
 
     def relative(self, path: str | os.PathLike[str]) -> str:
         """Return a path as messages write it."""
         return Path(os.path.relpath(path, self.root)).as_posix()
+
+    def documented(self) -> dict[str, list[str]]:
+        """Return the sources of the modules that the page documents, by file, where mkdocstrings looks."""
+        page = self.page
+        if page.source not in self.sources:
+            plugin, files = self.settings.plugins.get("mkdocstrings"), list[Path]()
+            handler = plugin.config.handlers.get("python", {}) if plugin else {}
+            folders = [self.config_file.parent / path for path in handler.get("paths", ["."])]
+            folders += map(Path, sys.path)
+            for name in (name for line in page.prose for name in re.findall(r"^::: ([\w.]+)", line)):
+                parts = name.split(".")
+                lengths = range(len(parts), 0, -1)
+                modules = [folder.joinpath(*parts[:n]) for n in lengths for folder in folders]
+                found = (file for path in modules for file in (path.with_suffix(".py"), path / "__init__.py"))
+                if file := next((file for file in found if file.is_file()), None):
+                    files += file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
+            self.sources = {
+                self.relative(file): file.read_text("utf-8").split("\n") for file in sorted(files)
+            }
+        return self.sources
 
     def problem(self, line: str, message: str) -> None:
         """Note what an author must mend; a line without an origin stands for the page."""
@@ -74,6 +101,7 @@ class Recorder(BasePlugin):
         """Remember which page is rendered next; its front matter is gone, its line numbers are not."""
         self.page = self.pages[Path(page.file.abs_dest_path)] = Page(self.relative(page.file.abs_src_path))
         raw = (self.root / self.page.source).read_text(encoding="utf-8-sig")  # as MkDocs reads it
+        self.sources.pop(self.page.source, None)
         self.text, self.offset = markdown, raw.removesuffix(markdown).count("\n")
         if not raw.endswith(markdown):
             self.problem("", "a plugin rewrote the text of this page, so its lines cannot be traced")
@@ -147,10 +175,15 @@ class _Watch(Extension):
         self.recorder = recorder
 
     def extendMarkdown(self, md: Markdown) -> None:
-        traced: tuple[type[Any], ...] = (_Snippets, _Definitions, _Fences, _Carried)
-        known = (SnippetPreprocessor, DefinitionPreprocessor, SuperFencesBlockPreprocessor, Preprocessor)
+        traced: dict[type[Preprocessor], type[Any]] = {
+            SnippetPreprocessor: _Snippets,
+            DefinitionPreprocessor: _Definitions,
+            SuperFencesRawBlockPreprocessor: _RawFences,
+            SuperFencesBlockPreprocessor: _Fences,
+            Preprocessor: _Carried,
+        }
         for each in md.preprocessors:
-            kind = next(new for new, old in zip(traced, known, strict=True) if isinstance(each, old))
+            kind = next(new for old, new in traced.items() if isinstance(each, old))
             traced_class = type(kind.__name__, (kind, type(each)), {"recorder": self.recorder})
             object.__setattr__(each, "__class__", traced_class)
             if kind is _Fences:
@@ -160,17 +193,25 @@ class _Watch(Extension):
 
 
 class _Opening(Preprocessor):
-    """Gives the lines of a page their origin. Docstrings come by too; they are located by text."""
+    """Gives the lines of a page their origin, and those of a docstring, which comes by without its file."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self.recorder = recorder
 
     def run(self, lines: list[str]) -> list[str]:
-        if "\n".join(lines) != self.recorder.text:
-            return lines
-        source, first = self.recorder.page.source, self.recorder.offset + 1
-        return [Line(text, Origin(source, number)) for number, text in enumerate(lines, first)]
+        page, wanted = self.recorder.page, [line.strip() for line in lines]
+        if "\n".join(lines) == self.recorder.text:
+            first = self.recorder.offset + 1
+            return [Line(text, Origin(page.source, number)) for number, text in enumerate(lines, first)]
+        for source, have in self.recorder.documented().items() if page.prose and any(wanted) else ():
+            # its first line may stand behind the quotes, its last before them
+            texts = [line.strip() for line in have]
+            for start in (n for n, text in enumerate(texts) if text.endswith(wanted[0])):
+                found = texts[start : start + len(wanted)]
+                if found[1:-1] == wanted[1:-1] and found[-1].startswith(wanted[-1]):
+                    return [Line(text, Origin(source, start + n)) for n, text in enumerate(lines, 1)]
+        return lines
 
 
 class _Prose(_Opening):
@@ -178,7 +219,9 @@ class _Prose(_Opening):
 
     def run(self, lines: list[str]) -> list[str]:
         page = self.recorder.page
-        page.prose += [line for line in lines if isinstance(line, Line)]
+        if page.prose:
+            return lines  # of a docstring
+        page.prose = [line for line in lines if isinstance(line, Line)]
         for path in {line.origin.path for line in page.prose if line.origin.path.endswith(".py")}:
             embeds = (
                 at for at, file in self.recorder.embedded.items() if (at.path, file) == (page.source, path)
@@ -214,6 +257,18 @@ class _Definitions(DefinitionPreprocessor):
         return [Line(text, Origin(source, number)) for text, number in cut(path, name)]
 
 
+class _Marker:
+    """A marker of a section; put together again without its escape, it is still the line that it was."""
+
+    def __init__(self, found: re.Match[str], line: Line) -> None:
+        self.found, self.line = found, line
+
+    def group(self, name: str) -> Any:
+        return Line(self.found[name], self.line.origin) if name == "pre" else self.found[name]
+
+    __getitem__ = group
+
+
 class _Snippets(SnippetPreprocessor):
     """Snippets. What pymdownx leaves out, or lets stand, without a word is a problem."""
 
@@ -233,6 +288,10 @@ class _Snippets(SnippetPreprocessor):
             if SCISSORS.match(self.line) and not known:
                 self.recorder.problem(self.line, f"looks like an embed, but is none: {self.line.strip()}")
             yield self.line
+
+    def match_section(self, line: str) -> Any:
+        found = super().match_section(line)
+        return _Marker(found, line) if found and isinstance(line, Line) else found
 
     def get_snippet_path(self, path: str) -> str | None:
         found = super().get_snippet_path(path)
@@ -295,6 +354,15 @@ class _Fences(SuperFencesBlockPreprocessor):
                 self.recorder.problem(line, f"a marker with no block directly below it: {line.strip()}")
         return after
 
+    def restore_raw_text(self, lines: list[str]) -> list[str]:
+        restored: list[str] = []
+        for line in lines:
+            texts, found = super().restore_raw_text([line]), FENCED_BLOCK_RE.match(line)
+            raw = self.recorder.raw.get(found[2], []) if found else []
+            known = len(raw) == len(texts) and all(isinstance(each, Line) for each in raw)
+            restored += map(Line, texts, [cast(Line, each).origin for each in raw]) if known else texts
+        return restored
+
     def parse_hl_lines(self, hl_lines: str) -> list[int]:
         self.highlights = hl_lines or ""
         return super().parse_hl_lines(hl_lines)
@@ -322,6 +390,21 @@ class _Fences(SuperFencesBlockPreprocessor):
                 self.recorder.problem(opening, "highlights a line beyond the end of the block, or none")
         self.highlights = ""
         super()._store(source, code, start, end)
+
+
+class _RawFences(SuperFencesRawBlockPreprocessor):
+    """Fences of a site that keeps their tabs: they are set aside, and put back before fences are read."""
+
+    recorder: Recorder
+
+    def search_nested(self, lines: list[str]) -> list[str]:
+        self.lines = lines
+        return super().search_nested(lines)
+
+    def _store(self, source: str, code: str, start: int, end: int) -> None:
+        super()._store(source, code, start, end)
+        placeholder = self.stack[-1][0].removeprefix(self.ws)
+        self.recorder.raw[placeholder[1:-1]] = self.lines[start:end]
 
 
 def docs_dir(config: Path) -> Path:

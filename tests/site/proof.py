@@ -49,6 +49,7 @@ class HtmlReader(HTMLParser):
         self.blocks: list[Shown] = []
         self.words: list[str] = []
         self.prose: list[str] = []  # words outside of code
+        self.quoted: list[str] = []  # what stands three quotes deep: Markdown reads `>>>` so
         self.feed(text)
         self.close()
 
@@ -83,6 +84,8 @@ class HtmlReader(HTMLParser):
             self.words.append(data)
             if not self.inside["pre"] and not self.inside["code"]:
                 self.prose.append(data)
+                if self.inside["blockquote"] == 3 and data.strip():
+                    self.quoted.append(f">>> {data.splitlines()[0].strip()}")
 
     def _count(self, tag: str, names: list[str], step: int) -> None:
         self.inside[tag] += step
@@ -93,7 +96,7 @@ def account(recorder: Recorder, reader: HtmlReader) -> None:
     """Give the recorder's page the blocks that a reader finds on it, and its problems."""
     page, fences = recorder.page, list[Fence]()
     page.text = " ".join("".join(reader.words).split())
-    sources = _documented(page, recorder.root)
+    sources = recorder.documented()
     used: set[Origin] = set()
     for shown in reader.blocks:
         if shown.number is not None:
@@ -107,7 +110,9 @@ def account(recorder: Recorder, reader: HtmlReader) -> None:
             _unnumbered(recorder, shown, sources, used)
         elif re.match(r"\s*(?:`{3,}|~{3,})", shown.text):
             _misread(recorder, shown.text.strip().split("\n")[0], "this fence is shown as text")
-    for example in re.findall(r">>> ?\S.*", "".join(reader.prose)):
+    texts = [line for have in sources.values() for line in have]
+    quoted = [text for text in reader.quoted if any(text in line for line in [*texts, *page.prose])]
+    for example in [*quoted, *re.findall(r">>> ?\S.*", "".join(reader.prose))]:
         _misread(recorder, example.strip(), "this console session is shown as prose", sources)
     _thread(recorder, fences)
 
@@ -160,24 +165,6 @@ def _thread(recorder: Recorder, fences: list[Fence]) -> None:
         elif expected and previous is not None:
             shown = plain(fence.lines).split("\n")
             previous.output = Output(shown, fence.opening, fence.closing, fence.embeds, within)
-
-
-def _documented(page: Page, root: Path) -> dict[str, list[str]]:
-    """Return the sources of the modules that a page documents, by file."""
-    files: list[Path] = []
-    for name in [name for line in page.prose for name in re.findall(r"^::: ([\w.]+)", line)]:
-        parts = name.split(".")
-        modules = [root.joinpath(*parts[:length]) for length in range(len(parts), 0, -1)]
-        found = (file for path in modules for file in (path.with_suffix(".py"), path / "__init__.py"))
-        file = next((file for file in found if file.is_file()), None)
-        files += (
-            sorted(file.parent.rglob("*.py"))
-            if file and file.name == "__init__.py"
-            else [file]
-            if file
-            else []
-        )
-    return {file.relative_to(root).as_posix(): file.read_text("utf-8").split("\n") for file in files}
 
 
 def _unnumbered(recorder: Recorder, shown: Shown, sources: dict[str, list[str]], used: set[Origin]) -> None:

@@ -257,7 +257,7 @@ def _child(job: Job, folder: Path) -> NoReturn:
         module = _world(job, folder)
         setattr(os, "_exit", no_exit)  # noqa: B010
         threading.excepthook = lambda args: died.append(args.exc_value or BlockError("a thread died"))
-        sys.unraisablehook = lambda args: died.append(args.exc_value or BlockError("an error nobody saw"))
+        sys.unraisablehook = lambda args: died.append(_seen_from_here(args.exc_value))
         for part in job.block.chain():
             sys.stdout.flush()
             os.ftruncate(1, 0)  # what earlier blocks print is not this one's output
@@ -392,6 +392,16 @@ def _run_console(block: Block, root: Path, module: types.ModuleType) -> None:
     except doctest.UnexpectedException as failure:
         at, error = block.lines[failure.example.lineno].origin, failure.exc_info[1]
         raise BlockError(f"{type(error).__name__}: {error}", at) from error
+
+
+def _seen_from_here(error: BaseException | None) -> BaseException:
+    """Return an error that nobody can catch, with the statements during which it came in its traceback."""
+    error = error or BlockError("an error nobody saw")
+    trace, frame = error.__traceback__, sys._getframe(2)
+    while frame is not None:
+        trace = types.TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return error.with_traceback(trace)
 
 
 def _virtual(block: Block) -> str:

@@ -289,6 +289,28 @@ def other(source, *_, **__):
     assert custom_page.problems == []
 
 
+def test_tabs_are_kept_markers_are_shown_modules_stand_in_a_folder(tmp_path: Path) -> None:
+    config = CONFIG.replace('["."]', "[src]").replace("superfences\n", "superfences: {preserve_tabs: true}\n")
+    files = {
+        "mkdocs.yml": config,
+        "src/apart/__init__.py": PACKAGE.replace("tiny", "apart"),
+        "tabs.md": "# A\n\n- Item\n\n\t```python\n\tif True:\n\t\tx = 1\n\n\t# ;--8<-- [start:a]\n\t```\n",
+        "api.md": "# API\n\n::: apart\n",
+    }
+    root = plant(tmp_path, files)
+    site = build(root / "mkdocs.yml", root)
+    assert [page.problems for page in site.pages] == [[], [], []], site.failure
+    blocks = {page.source: page.blocks for page in site.pages}
+    shown = [(str(line), str(line.origin)) for line in blocks["docs/tabs.md"][0].lines if line]
+    assert shown == [
+        ("if True:", "docs/tabs.md:6"),
+        ("\tx = 1", "docs/tabs.md:7"),
+        ("# --8<-- [start:a]", "docs/tabs.md:9"),
+    ]
+    openings = {str(block.opening) for block in blocks["docs/api.md"]}
+    assert openings == {"src/apart/__init__.py:10", "src/apart/__init__.py:15"}
+
+
 def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
     root = plant(tmp_path, SEEN)
     site = build(root / "mkdocs.yml", root)
@@ -317,10 +339,10 @@ def test_blocks_and_the_origin_of_their_lines(tmp_path: Path) -> None:
     )
     # of the API page: the source of `half` and its signature; the two examples are blocks that run
     assert pages["docs/api.md"].definitions == 2
-    assert [str(block.opening) for block in pages["docs/api.md"].blocks] == [
-        "tiny/__init__.py:11",
+    assert {str(block.opening) for block in pages["docs/api.md"].blocks} == {
+        "tiny/__init__.py:10",
         "tiny/__init__.py:15",
-    ]
+    }
 
 
 # --- whole runs of pytest -----------------------------------------------------------------------------------
