@@ -47,6 +47,8 @@ TASKS = {
     "publish": Task("run what is published, then build the pages with what was verified", TESTS, PUBLISH),
     "drift": Task("measure how strong the checks are: planted faults, mutants, noise (an hour)", TESTS,
                   ["-m tests.drift"]),
+    "rivals": Task("set other tools beside this one on the same planted faults (half an hour)",
+                   [*TESTS, "rivals"], ["-m tests.drift.rivals"], ("--write",)),
     "lint": Task("check style and types", [*TESTS, "lint"], LINT),
     "bench": Task("time and memory beside the library calls one would pick", ["torch"], ["-m benchmarks"]),
     "update-outputs": Task("run the published blocks, rewrite changed outputs", TESTS, UPDATE, ("docs",)),

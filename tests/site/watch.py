@@ -9,14 +9,15 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from sitekit.pages import ROOT, SITES
-from tests.site.blocks import BlockKey, Page, runnable
+from tests.site.blocks import BlockKey, Page, Site, runnable
 from tests.site.judge import judge
 from tests.site.ledger import Recorder
 from tests.site.sandbox import Pool, Result
@@ -25,21 +26,35 @@ FOLDERS = ("docs", "snippets", "llmcore")
 PRELOAD = ["torch", "torch.nn.functional"]
 
 
+recorders: list[Recorder] = []  # the one of its language, in a process that renders one
+
+
+def _build(config: Path, root: Path) -> Site:
+    recorders.append(Recorder(config, root, create_outputs=True))
+    return recorders[-1].build()
+
+
+def _render(source: str) -> Page:
+    return recorders[-1].render(source)
+
+
 class Watch:
-    """What the pages show and how their blocks ended, kept up to date."""
+    """What the pages show and how their blocks ended, kept up to date; each language has a process."""
 
     def __init__(self, root: Path, configs: Iterable[str], pool: Pool) -> None:
         self.root, self.pool = root, pool
         self.pages: dict[str, Page] = {}
-        self.recorders: dict[str, Recorder] = {}
+        self.languages: dict[str, ProcessPoolExecutor] = {}
         self.results: dict[BlockKey, Result] = {}
-        for config in configs:
-            recorder = Recorder(root / config, root, create_outputs=True)
-            site = recorder.build()
+        spawn = get_context("spawn")  # a fork would keep the doors of the sandbox open
+        processes = {config: ProcessPoolExecutor(1, spawn) for config in configs}
+        builds = {config: each.submit(_build, root / config, root) for config, each in processes.items()}
+        for config, build in builds.items():
+            site = build.result()
             if site.failure:
                 raise SystemExit(f"{config} does not build\n{site.failure}")
             self.pages |= {page.source: page for page in site.pages}
-            self.recorders |= {page.source: recorder for page in site.pages}
+            self.languages |= {page.source: processes[config] for page in site.pages}
 
     def shows(self, page: Page) -> set[str]:
         """Return the files that a page is made from."""
@@ -53,9 +68,10 @@ class Watch:
         shown = {name for name, page in self.pages.items() if changed & self.shows(page)}
         for key in [key for key, result in self.results.items() if changed.intersection(result.files)]:
             del self.results[key]
-        for name in shown:
-            self.pages[name] = self.recorders[name].render(name)
-            self._start([self.pages[name]], started)  # while the next page is rendered
+        renders = [self.languages[name].submit(_render, name) for name in shown]
+        for render in as_completed(renders):
+            page = self.pages[render.result().source] = render.result()
+            self._start([page], started)  # while others are rendered
         self._start(self.pages.values(), started)
         self.results |= {key: future.result() for key, future in started.items()}
         lines: list[str] = []
