@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import platform
 import subprocess
 import sys
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,7 +15,7 @@ RECORD = Path(__file__).with_name("record.out")
 # name -> the command, and how the lines begin that it prints as its result
 PARTS = {
     "run": (["-m", "pytest", "docs", "-q"], ("accounted:", "outputs:")),
-    "cases": (["-m", "tests.site.planted"], ("planted faults:",)),
+    "cases": (["-m", "tests.site.planted"], ("pages judged right", "planted faults caught")),
     "faults": (["-m", "tests.drift.faults"], ("faults on the real site:",)),
     "blocks": (["-m", "tests.drift.mutants", "--blocks"], ("mutants killed by published",)),
     "mutants": (["-m", "tests.drift.mutants"], ("mutants killed by all",)),
@@ -54,7 +57,9 @@ def main() -> None:
         kept = RECORD.read_text(encoding="utf-8").splitlines() if RECORD.exists() else []
         lines = {part: [x for x in kept if x.startswith(starts)] for part, (_, starts) in PARTS.items()}
         lines[name] = results
-        RECORD.write_text("".join(f"{x}\n" for each in lines.values() for x in each), encoding="utf-8")
+        measured = f"measured: {date.today()}, Python {platform.python_version()}, torch {version('torch')}"
+        written = [x for each in lines.values() for x in each] + [measured.partition("+")[0]]
+        RECORD.write_text("\n".join(written) + "\n", encoding="utf-8")
         print(*results, sep="\n", flush=True)
     sys.exit(failed)
 

@@ -193,6 +193,7 @@ def main() -> None:
     print(f"pages judged right as they are: {sum(not found for found in pages.values())} of {len(pages)}")
     print(f"planted faults caught: {caught} of {len(faults)}", end=", ")
     print(f"located: {sum(not found for found in faults.values())} of {len(faults)}")
+    sys.exit(any([*pages.values(), *faults.values(), *rounds.values()]))
 
 
 if __name__ == "__main__":

@@ -587,9 +587,10 @@ def test_a_configuration_that_does_not_load_fails_the_run(tmp_path: Path) -> Non
     assert "mkdocs.yml: Aborted with a configuration error" in report
 
 
-def test_clean_site_passes_and_is_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("environment", [{}, {"BLOCKS_WITHOUT_FORK": "1"}], ids=["forks", "interpreters"])
+def test_clean_site_passes_and_is_counted(tmp_path: Path, environment: dict[str, str]) -> None:
     crlf = {"run.md": CLEAN["run.md"].replace("\n", "\r\n")}
-    code, text = run(plant(tmp_path, CLEAN | crlf))
+    code, text = run(plant(tmp_path, CLEAN | crlf), **environment)
     assert code == 0, text
     for line in (
         "accounted: 10 of 10 Python blocks on 3 pages: 9 run, 0 failed, 0 not reached, 1 shown with a reason",
