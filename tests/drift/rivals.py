@@ -377,19 +377,21 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=CASES)
     parser.add_argument("--tool", action="append", choices=[*TOOLS, OURS], help="measure only this tool")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--write", action="store_true", help="write the table beside this file")
+    parser.add_argument("--write", action="store_true", help="write what was measured into rivals.out")
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NO_MKDOCS_2_WARNING="1")
     sys.dont_write_bytecode = True
     for name in PRELOAD:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    lines: list[str] = []
+    written = Path(__file__).with_suffix(".out")
+    lines = dict.fromkeys(["cases", *TOOLS, OURS], "")
+    lines |= {line[:20].strip(): line for line in written.read_text(encoding="utf-8").splitlines()}
     for line, notes in table(options.folder.resolve(), options.tool or [*TOOLS, OURS], options.workers):
         print(line, *notes, sep="\n", flush=True)
-        lines.append(line)
+        lines[line[:20].strip()] = line
     if options.write:
-        Path(__file__).with_suffix(".out").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        written.write_text("\n".join(filter(None, lines.values())) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

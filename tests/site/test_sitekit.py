@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from types import SimpleNamespace
 from typing import cast
+from xml.etree import ElementTree
 
 import pytest
 from markdown import Markdown
@@ -381,6 +382,20 @@ def test_each_language_has_its_own_page_for_what_is_missing(site, folder, link):
         ["Page not found", "没有这个页面"] if folder else ["没有这个页面", "Page not found"]
     )
     assert f'twin" href="{link}"' in html
+
+
+@pytest.mark.parametrize(("folder", "own", "other"), [("", "zh-Hans", "en"), ("en", "en", "zh-Hans")])
+def test_the_site_map_names_each_page_in_both_languages(site, folder, own, other):
+    tree = ElementTree.parse(site / folder / "sitemap.xml")
+    start, found = "http://127.0.0.1:8000/", set()
+    for url in tree.iterfind("{*}url"):
+        pages = {link.get("hreflang"): link.get("href") for link in url.iterfind("{*}link")}
+        assert pages[own] == url.findtext("{*}loc")
+        assert set(pages) == {own, other}
+        for page in pages.values():
+            assert (site / page.removeprefix(start) / "index.html").is_file(), page
+        found.add(pages[own])
+    assert found == {f"{start}{folder and 'en/'}{path}" for path in ("", "days/a/")}
 
 
 def test_nothing_is_loaded_from_another_host(site):

@@ -11,9 +11,12 @@ document$.subscribe(() => {
   if (query && !dialog.hasAttribute("aria-label")) dialog.setAttribute("aria-label", query.getAttribute("aria-label"));
 
   // What scrolls sideways can be reached by keyboard; what does not is no extra stop.
-  for (const box of document.querySelectorAll(".md-typeset div.formula, .md-typeset figure"))
+  for (const box of document.querySelectorAll(".md-typeset div.formula, .md-typeset figure, .md-typeset__scrollwrap"))
     box.toggleAttribute("data-wide", box.scrollWidth > box.clientWidth + 1);
   for (const box of document.querySelectorAll("[data-wide]")) box.tabIndex = 0;
+
+  // The copy button of a block of code stands in a landmark, and a page has dozens of the same.
+  for (const nav of document.querySelectorAll(".md-code__nav")) nav.setAttribute("role", "presentation");
 });
 document.addEventListener("click", (event) => {
   const link = event.target.closest && event.target.closest("a.twin");
