@@ -1,0 +1,301 @@
+"""Studying with the site, in a real browser: the board of the plan, the questions, the quiz."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sitekit.pages import ROOT, SITES
+
+KEY = "llm-by-hand.study.v1"
+PLAN = {"zh": "plan/", "en": "en/plan/"}
+
+
+def state(reader: Any) -> dict[str, Any]:
+    """Return what the browser keeps."""
+    return json.loads(reader.evaluate(f"localStorage.getItem('{KEY}')"))
+
+
+def keep(reader: Any, text: str) -> None:
+    """Put a text where the state belongs, and open the plan again."""
+    reader.goto(PLAN["zh"])
+    reader.evaluate("([key, text]) => localStorage.setItem(key, text)", [KEY, text])
+    reader.reload()
+
+
+def box(reader: Any, day: int) -> Any:
+    """Return the check box of a day."""
+    return reader.locator("[data-study] label", has_text=re.compile(rf"^\s*{day}$")).locator("input")
+
+
+def saved(**fields: Any) -> str:
+    """Return a state as a file has it."""
+    return json.dumps(
+        {"format": "llm-by-hand progress", "version": 1, "days": {}, "questions": {}, "view": 0} | fields
+    )
+
+
+def give(reader: Any, text: str, name: str = "progress.json") -> str:
+    """Import a file; return what the board says."""
+    file = {"name": name, "mimeType": "application/json", "buffer": text.encode()}
+    reader.locator(".study-message").evaluate("node => { node.textContent = ''; }")
+    reader.locator(".study-import input").set_input_files(file)
+    message = reader.locator(".study-message:not(:empty)")
+    message.wait_for()
+    return message.inner_text()
+
+
+# ---- the plan itself: one copy, in the tables of the page ----
+
+
+def rows(path: Path) -> list[list[str]]:
+    """Return the cells of all table rows of a page, heads and rules left out."""
+    lines = [
+        line.strip("|").split("|") for line in path.read_text(encoding="utf-8").split("\n") if line[:1] == "|"
+    ]
+    return [[cell.strip() for cell in cells] for cells in lines if cells[0].strip()[:1].isdigit()]
+
+
+def test_the_plan_says_the_same_in_both_languages_and_the_cuts_have_as_many_days_as_they_say() -> None:
+    plans = {lang: rows(ROOT / "docs" / lang / "plan.md") for lang in SITES}
+    for lang, plan in plans.items():
+        days = [cells[0] for cells in plan if len(cells) == 5]
+        assert days == [str(number) for number in range(1, len(days) + 1)], lang
+        cuts = [cells for cells in plan if len(cells) == 3]
+        assert {cells[0] for cells in cuts} <= set(days), lang
+        for column, count in ((1, 30), (2, 21)):
+            cut = {cells[0]: cells[column] for cells in cuts if cells[column]}
+            assert len(days) - len(cut) == count, (lang, column)
+            hosts = [host for text in cut.values() for host in re.findall(r"\d+", text)]
+            assert set(hosts) <= set(days) - set(cut), f"{lang}: a day is folded into one that is not there"
+    numbers = [
+        [re.findall(r"\d+", cell) or bool(cell) for cells in plan if len(cells) == 3 for cell in cells]
+        for plan in plans.values()
+    ]
+    assert numbers[0] == numbers[1]
+
+
+# ---- the board ----
+
+
+def test_ticks_survive_a_reload_and_a_change_of_language(reader: Any) -> None:
+    reader.goto(PLAN["zh"])
+    box(reader, 1).check()
+    box(reader, 7).check()
+    reader.reload()
+    assert box(reader, 1).is_checked()
+    assert reader.locator(".study-count").inner_text() == "已完成 2 / 32 天"
+    reader.locator("a.twin").click()
+    reader.wait_for_url("**/en/plan/**")
+    assert box(reader, 1).is_checked()
+    assert box(reader, 7).is_checked()
+    assert not box(reader, 2).is_checked()
+    assert reader.locator(".study-count").inner_text() == "2 of 32 days done"
+    box(reader, 7).uncheck()
+    assert list(state(reader)["days"]) == ["self-attention"]
+
+
+def test_a_tick_in_another_tab_shows_here(reader: Any) -> None:
+    reader.goto(PLAN["zh"])
+    other = reader.context.new_page()
+    other.goto(PLAN["en"])
+    box(other, 1).check()
+    reader.locator("tr[data-done]").wait_for()
+    assert box(reader, 1).is_checked()
+
+
+def test_the_board_comes_back_when_the_page_is_left_without_a_reload(reader: Any) -> None:
+    reader.goto(PLAN["en"])
+    box(reader, 1).check()
+    reader.locator(".md-tabs__link, .md-nav__link").get_by_text("Glossary").first.evaluate(
+        "node => node.click()"
+    )
+    reader.wait_for_url("**/glossary/")
+    reader.locator(".study-board").wait_for(state="detached")
+    reader.go_back()
+    reader.locator(".study-board").wait_for()
+    assert box(reader, 1).is_checked()
+
+
+def test_the_next_day_is_offered_and_one_that_can_be_read(reader: Any) -> None:
+    reader.goto(PLAN["en"])
+    following = reader.locator(".study-next")
+    assert following.inner_text() == "Next: day 1, Self-attention"
+    box(reader, 1).check()
+    box(reader, 2).check()
+    assert (
+        "Next: day 3, Masks and numerical stability (no page yet); written already: day 24, DPO"
+        in following.inner_text()
+    )
+    following.get_by_role("link").click()
+    reader.wait_for_url("**/en/days/dpo/")
+
+
+def test_the_shorter_cuts_count_their_own_days(reader: Any) -> None:
+    reader.goto(PLAN["en"])
+    box(reader, 5).check()
+    reader.get_by_label("Thirty days").check()
+    assert reader.locator(".study-count").inner_text() == "0 of 30 days done"
+    reader.get_by_label("Twenty-one days").check()
+    assert reader.locator(".study-count").inner_text() == "0 of 21 days done"
+    notes = reader.locator(".study-note:not(:empty)").all_inner_texts()
+    assert notes[:2] == ["with day 4", "with day 2, 15"]
+    assert notes[-4:] == ["theory only", "optional", "optional", "optional"]
+    for day in (1, 2, 3):
+        box(reader, day).check()
+    assert "Next: day 4," in reader.locator(".study-next").inner_text()
+    box(reader, 4).check()
+    assert "Next: day 7," in reader.locator(".study-next").inner_text()
+    reader.goto(PLAN["zh"])
+    assert reader.get_by_label("二十一天").is_checked()
+    assert reader.locator(".study-count").inner_text() == "已完成 4 / 21 天"
+    reader.get_by_label("全部 32 天").check()
+    assert reader.locator(".study-count").inner_text() == "已完成 5 / 32 天"
+    assert reader.locator(".study-note:not(:empty)").count() == 0
+
+
+def test_the_board_is_worked_by_keyboard_and_named_for_a_screen_reader(reader: Any) -> None:
+    reader.goto(PLAN["en"])
+    reader.get_by_role("checkbox", name="Done with day 1, Self-attention").focus()
+    reader.keyboard.press("Space")
+    assert box(reader, 1).is_checked()
+    assert reader.get_by_role("progressbar", name="Progress").get_attribute("value") == "1"
+    reader.get_by_label("All 32 days").focus()
+    reader.keyboard.press("ArrowDown")
+    assert reader.get_by_label("Thirty days").is_checked()
+    assert reader.get_by_role("row").count() > 32
+
+
+def test_export_clear_import(reader: Any, tmp_path: Path) -> None:
+    keep(reader, saved(days={"dpo": "2031-02-03"}, questions={"dpo#q-beta": "known"}, view=21))
+    box(reader, 1).check()
+    before = state(reader)
+    with reader.expect_download() as waiting:
+        reader.locator(".study-export").click()
+    waiting.value.save_as(tmp_path / "progress.json")
+    assert re.fullmatch(r"llm-by-hand-\d{4}-\d\d-\d\d\.json", waiting.value.suggested_filename)
+    text = (tmp_path / "progress.json").read_text(encoding="utf-8")
+    assert json.loads(text) == before
+
+    reader.once("dialog", lambda dialog: dialog.dismiss())
+    reader.locator(".study-clear").click()
+    assert state(reader) == before
+    reader.once("dialog", lambda dialog: dialog.accept())
+    reader.locator(".study-clear").click()
+    assert not state(reader)["days"]
+    assert not box(reader, 1).is_checked()
+
+    assert "导入了 2 天、1 道题" in give(reader, text)
+    assert state(reader) == before
+    assert box(reader, 24).is_checked()
+
+
+def test_an_import_adds_to_what_is_there(reader: Any) -> None:
+    keep(reader, saved(days={"rope": "2031-01-01"}, questions={"dpo#q-a": "known", "dpo#q-b": "known"}))
+    give(reader, saved(days={"rope": "2032-01-01", "dpo": "2032-01-01"}, questions={"dpo#q-b": "again"}))
+    assert state(reader)["days"] == {"rope": "2031-01-01", "dpo": "2032-01-01"}
+    assert state(reader)["questions"] == {"dpo#q-a": "known", "dpo#q-b": "again"}
+
+
+BROKEN = [
+    ("{", "not JSON"),
+    ("[]", "not progress of this site"),
+    ('{"format": "other"}', "not progress of this site"),
+    (saved(version=2), "version is 2, only 1 is known here"),
+    (saved(colour="red"), 'unknown field "colour"'),
+    (saved(days=[]), "days is not an object"),
+    (saved(view=-1), "view must be a number of days, not -1"),
+    (saved(days={"<b>": "2031-01-01"}), '"<b>" in days names no day'),
+    (saved(days={"dpo": "2031-13-01"}), 'days.dpo must be a date, not "2031-13-01"'),
+    (saved(days={"dpo": True}), "days.dpo must be a date, not true"),
+    (saved(questions={"dpo": "known"}), '"dpo" in questions names no question'),
+    (saved(questions={"dpo#q-a": 1}), "dpo#q-a in questions must be known or again, not 1"),
+    ('{"format": "llm-by-hand progress", "version": 1, "questions": {}, "view": 0}', "days is not an object"),
+    (
+        saved().replace('"days": {}', '"days": {"__proto__": "2031-01-01"}'),
+        '"__proto__" in days names no day',
+    ),
+]
+
+
+def test_a_broken_import_says_what_is_wrong_and_changes_nothing(reader: Any) -> None:
+    keep(reader, saved(days={"dpo": "2031-02-03"}))
+    reader.goto(PLAN["en"])
+    before = state(reader)
+    for text, words in BROKEN:
+        message = give(reader, text, "a file.json")
+        assert message.startswith("a file.json was not imported: "), message
+        assert words in message
+        assert message.endswith("Nothing was changed.")
+        assert state(reader) == before
+    assert "the file is too large" in give(reader, " " * 1_100_000)
+
+
+@pytest.mark.parametrize("text", ["{oops", saved(days={"dpo": 3}), saved(version=9), "null"])
+def test_a_state_that_cannot_be_understood_is_kept_aside(reader: Any, text: str) -> None:
+    keep(reader, text)
+    assert "原样留着" in reader.locator(".study-aside").inner_text()
+    box(reader, 1).check()
+    reader.reload()
+    assert box(reader, 1).is_checked()
+    with reader.expect_download() as waiting:
+        reader.locator(".study-aside").get_by_role("button", name="下载").click()
+    assert Path(waiting.value.path()).read_text(encoding="utf-8") == text
+    reader.locator(".study-aside").get_by_role("button", name="丢掉").click()
+    assert reader.locator(".study-aside").inner_text() == ""
+    assert box(reader, 1).is_checked()
+
+
+def test_two_unreadable_states_are_both_kept(reader: Any) -> None:
+    keep(reader, "{one")
+    keep(reader, "{two")
+    assert reader.locator(".study-aside > p").count() == 2
+
+
+REFUSE = """const real = Storage.prototype.METHOD;
+Storage.prototype.METHOD = function (key, ...rest) {
+  if (key.startsWith("llm-by-hand")) throw new Error("refused");
+  return real.call(this, key, ...rest);
+};"""
+
+
+def test_without_storage_the_board_works_and_says_so(reader: Any) -> None:
+    reader.add_init_script(REFUSE.replace("METHOD", "getItem"))
+    reader.goto(PLAN["en"])
+    box(reader, 1).check()
+    assert reader.locator(".study-count").inner_text() == "1 of 32 days done"
+    assert "lets the page keep nothing" in reader.locator(".study-message").inner_text()
+
+
+def test_a_full_storage_loses_nothing(reader: Any) -> None:
+    keep(reader, saved(days={"dpo": "2031-02-03"}))
+    reader.evaluate(f"localStorage.setItem('{KEY}', '{{oops')")
+    reader.add_init_script(REFUSE.replace("METHOD", "setItem"))
+    reader.reload()
+    box(reader, 1).check()
+    assert reader.evaluate(f"localStorage.getItem('{KEY}')") == "{oops"
+    assert "不让网页保存" in reader.locator(".study-message").inner_text()
+
+
+def test_the_plan_is_whole_without_scripts(chromium: Any, address: str) -> None:
+    context = chromium.new_context(base_url=address, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(PLAN["zh"])
+    assert page.locator("article tbody tr").count() == 32 + 11
+    assert page.locator("article input").count() == 0
+    context.close()
+
+
+@pytest.mark.parametrize("lang", SITES)
+def test_the_board_fits_a_phone(reader: Any, lang: str) -> None:
+    reader.set_viewport_size({"width": 360, "height": 740})
+    reader.goto(PLAN[lang])
+    reader.locator(".study-board").wait_for()
+    assert reader.evaluate("document.documentElement.scrollWidth") == 360
+    assert reader.evaluate(
+        "[...document.querySelectorAll('[data-study]')].every(t => t.getBoundingClientRect().right <= 360)"
+    )
