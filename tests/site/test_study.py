@@ -1,4 +1,4 @@
-"""Studying with the site, in a real browser: the board of the plan, the questions, the quiz."""
+"""Studying with the site, most of it in a real browser: the board of the plan, the questions, the quiz."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown import Markdown
 
-from sitekit.pages import ROOT, SITES
+from sitekit.pages import ROOT, SITES, PageError
 
 KEY = "llm-by-hand.study.v1"
 PLAN = {"zh": "plan/", "en": "en/plan/"}
@@ -299,3 +300,107 @@ def test_the_board_fits_a_phone(reader: Any, lang: str) -> None:
     assert reader.evaluate(
         "[...document.querySelectorAll('[data-study]')].every(t => t.getBoundingClientRect().right <= 360)"
     )
+
+
+# ---- theory questions ----
+
+DAYS = sorted(path.stem for path in (ROOT / "docs/zh/days").glob("*.md"))
+
+
+def convert(text: str) -> str:
+    """Return the HTML of a page with questions."""
+    return Markdown(extensions=["pymdownx.details", "sitekit.questions"]).convert(text)
+
+
+def test_a_question_has_the_address_of_its_name() -> None:
+    html = convert('??? question why-heads "Why?"\n\n    Because.\n\n    ??? note "And?"\n\n        So.\n')
+    assert '<details class="question" id="q-why-heads">' in html
+    assert '<details class="note">' in html
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('??? question "Why?"\n\n    So.\n', r"one name of lower-case words joined by hyphens, not \[\]"),
+        ('??? question a b "Why?"\n\n    So.\n', "one name"),
+        ('??? question Why_heads "Why?"\n\n    So.\n', "one name"),
+        (
+            '??? question a "Why?"\n\n    So.\n\n??? question a "How?"\n\n    So.\n',
+            "two questions .* named a",
+        ),
+    ],
+)
+def test_a_question_without_a_name_of_its_own_is_refused(text: str, message: str) -> None:
+    with pytest.raises(PageError, match=message):
+        convert(text)
+
+
+def test_a_refused_question_is_named_by_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = '---\ntitle: T\n---\n\n??? question a "Why?"\n\n    So.\n\n??? question a "How?"\n\n    So.\n'
+    (tmp_path / "page.md").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("sitekit.pages.page_path", lambda md: tmp_path / "page.md")
+    with pytest.raises(PageError, match=r"page\.md:9: two questions"):
+        convert(text.split("---\n\n")[1])
+
+
+@pytest.mark.parametrize("lang", SITES)
+@pytest.mark.parametrize("day", DAYS)
+def test_answers_fold_and_follow_ups_fold_deeper(published: Path, lang: str, day: str) -> None:
+    html = (published / ("" if lang == "zh" else lang) / "days" / day / "index.html").read_text("utf-8")
+    part = html.split('<h2 id="questions">')[1].split("<h2 ")[0]
+    folded, depths = [], {"question": 0, "note": 1, "abstract": 2}
+    questions: list[set[str]] = []
+    for tag in re.finditer(r'<details class="(\w+)"(.*?)>|</details>', part):
+        if tag[0] == "</details>":
+            folded.pop()
+            continue
+        assert "open" not in tag[2], "a question is unfolded from the start"
+        assert depths[tag[1]] == len(folded), f"{tag[0]} lies at depth {len(folded)}"
+        folded.append(tag[1])
+        if tag[1] == "question":
+            questions.append(set())
+        questions[-1].add(tag[1])
+    assert questions
+    assert not folded
+    assert all("note" in kinds for kinds in questions), "a question has no follow-up"
+
+
+DEEP = "CHES"  # a word of one deep answer of DPO, and of no other part of the questions
+
+
+def test_a_link_to_a_question_unfolds_it(reader: Any) -> None:
+    reader.goto("en/days/dpo/#q-beta")
+    assert reader.locator("#q-beta").get_attribute("open") is not None
+    assert reader.locator("#q-ppo").get_attribute("open") is None
+
+
+def test_a_search_unfolds_what_it_finds(reader: Any) -> None:
+    reader.goto(f"en/days/dpo/?h={DEEP}#questions")
+    found = reader.locator("details.abstract mark", has_text=DEEP).first
+    found.wait_for()
+    assert found.is_visible()
+    assert reader.locator("#q-derive").get_attribute("open") is None
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_print_shows_every_answer(chromium: Any, address: str, scripts: bool) -> None:
+    context = chromium.new_context(base_url=address, java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto("days/dpo/")
+    answer = page.locator("details.abstract p", has_text=DEEP)
+    assert not answer.is_visible()
+    page.emulate_media(media="print")
+    answer.wait_for()
+    context.close()
+
+
+def test_all_answers_unfold_at_once(reader: Any) -> None:
+    reader.goto("days/dpo/")
+    everything = reader.locator("details.question, details.question details")
+    button = reader.get_by_role("button", name="展开全部答案")
+    button.click()
+    assert everything.evaluate_all("list => list.every(node => node.open)")
+    button.click()
+    assert everything.evaluate_all("list => list.every(node => !node.open)")

@@ -22,7 +22,7 @@ from sitekit.values import FORM
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"\s*(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 HEADING = re.compile(r"(?P<level>#{1,6})\s.*?(?P<id>\{\s*#[\w-]+\s*\})?\s*$")
-NOTE = re.compile(r"(?P<indent>\s*)(?P<kind>!!!|\?\?\?\+?|===)\s*(?P<type>[\w-]*)")
+NOTE = re.compile(r"(?P<indent>\s*)(?P<kind>!!!|\?\?\?\+?|===)\s*(?P<type>(?:[\w-]+ *)*)")
 EMBED = re.compile(r"\s*--8<--\s+(?P<path>.*)")
 COMMENT = re.compile(r"\s*<!--(?P<text>.*?)(\(.*)?-->\s*")
 FORMULA = re.compile(r"(?<!\\)\$(?!\s)((?:\\.|[^\\$])+?)(?<!\s)\$")
@@ -75,7 +75,7 @@ def _items(lines: list[str], folder: str) -> Iterator[tuple[Item, bool]]:
             yield Item(number, f"heading {match['level']} {match['id']}"), False
             yield from ((item, True) for item in _inside(number, line))
         elif match := NOTE.match(line):
-            yield Item(number, f"note {len(match['indent'])} {match['kind']} {match['type']}"), False
+            yield Item(number, f"note {len(match['indent'])} {match['kind']} {match['type'].strip()}"), False
             yield from ((item, True) for item in _inside(number, line))
         elif match := EMBED.match(line):
             yield Item(number, f"embed {re.sub(r'[.](zh|en)[.]svg', '.svg', match['path'])}"), False
@@ -170,7 +170,7 @@ $$
 | a | b |
 |---|---|
 
-??? question "Q"
+??? question why "Q"
 
     !!! note
 
@@ -208,6 +208,7 @@ def twins(tmp_path: Path) -> Path:
         ("y = 2", "y = 3", 16),
         ("| a | b |", "| a |", 18),
         ("question", "note", 21),
+        ("question why", "question how", 21),
         ("    !!!", "!!!", 23),
         ("a/b.en.svg", "a/c.en.svg", 25),
         ('```python title="snippets/a.py"\nx = 1\n```\n', "\n$x$\n", 15),

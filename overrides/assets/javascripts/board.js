@@ -67,11 +67,10 @@
     for (const cell of table.querySelectorAll("td")) cell.setAttribute("role", "cell");
   }
 
-  function build() {
+  function build(article) {
     plan = null;
-    const article = document.querySelector("article");
-    const start = article && article.querySelector('h2[id^="part-"]');
-    if (!start || article.querySelector(".study-board")) return;
+    const start = article.querySelector('h2[id^="part-"]');
+    if (!start) return;
     plan = read(article);
     if (!plan.days.length) return (plan = null);
     plan.days.forEach(dress);
@@ -178,5 +177,5 @@
   }
 
   document.addEventListener("study", show);
-  document$.subscribe(build);
+  study.onPage(build);
 })();

@@ -24,6 +24,20 @@ const study = (() => {
     return node;
   }
 
+  /** Run on every page, once: on this one now, on others as they come by instant navigation. From a folder (file:) the theme
+   *  never announces even the first. */
+  function onPage(build) {
+    let last = null;
+    const run = () => {
+      const article = document.querySelector("article");
+      if (!article || article === last) return;
+      last = article;
+      build(article);
+    };
+    run();
+    document$.subscribe(run);
+  }
+
   const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
   const shown = (value) => {
     const text = JSON.stringify(value) ?? String(value);
@@ -149,7 +163,7 @@ const study = (() => {
   addEventListener("pageshow", (event) => event.persisted && tell());
 
   return {
-    say, el, load, change, parse, merge, clear, aside, today, download, tell,
+    say, el, onPage, load, change, parse, merge, clear, aside, today, download, tell,
     keeps: () => !memory,
     forget: (key) => (localStorage.removeItem(key), tell()),
     text: () => JSON.stringify(load(), null, 1) + "\n",
