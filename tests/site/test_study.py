@@ -404,3 +404,151 @@ def test_all_answers_unfold_at_once(reader: Any) -> None:
     assert everything.evaluate_all("list => list.every(node => node.open)")
     button.click()
     assert everything.evaluate_all("list => list.every(node => !node.open)")
+
+
+# ---- the quiz ----
+
+
+def test_a_page_quizzes_by_keyboard(reader: Any) -> None:
+    reader.goto("en/days/dpo/")
+    reader.get_by_role("button", name="Show only the questions").focus()
+    reader.keyboard.press("Enter")
+    question, answer = reader.locator(".quiz-question"), reader.locator(".quiz-answer")
+    assert question.inner_text() == "Derive DPO from RLHF"
+    assert question.evaluate("node => node === document.activeElement")
+    assert not answer.is_visible()
+    assert reader.locator("article > :visible").count() == 2, "only the title and the question are shown"
+
+    reader.keyboard.press("r")
+    assert answer.is_visible()
+    follow = answer.locator("details")
+    assert follow.evaluate_all("list => list.map(node => node.open)") == [False, False]
+    reader.keyboard.press("r")
+    assert follow.evaluate_all("list => list.map(node => node.open)") == [True, False]
+    reader.keyboard.press("r")
+    assert follow.evaluate_all("list => list.map(node => node.open)") == [True, True]
+    reader.keyboard.press("r")  # nothing is left to reveal
+
+    reader.keyboard.press("k")
+    assert question.inner_text() == "What if a whole ranking is given, not a pair?"
+    assert not answer.is_visible()
+    reader.keyboard.press("Space")
+    assert answer.is_visible()
+    reader.keyboard.press("a")
+    reader.keyboard.press("n")
+    reader.keyboard.press("ArrowRight")
+    assert reader.locator(".quiz-count").inner_text() == "5 of 19 · known 1 · again 1"
+    assert reader.url.split("#")[0].endswith("/en/days/dpo/"), "the theme's own key n was not pressed"
+    assert state(reader)["questions"] == {"dpo#q-derive": "known", "dpo#q-ranking": "again"}
+
+    for _ in range(14):
+        reader.keyboard.press("n")
+    assert question.inner_text() == "What if a whole ranking is given, not a pair?", (
+        "it comes again at the end"
+    )
+    reader.keyboard.press("k")
+    assert question.inner_text() == "The round is over."
+    reader.keyboard.press("k")
+    reader.keyboard.press("Escape")
+    assert reader.locator(".quiz").count() == 0
+    assert reader.locator("#q-derive .study-mark").first.inner_text() == "known"
+    assert state(reader)["questions"] == {"dpo#q-derive": "known", "dpo#q-ranking": "known"}
+    reader.locator("a.twin").click()
+    reader.wait_for_url("**:*/days/dpo/**")
+    assert reader.locator("#q-derive .study-mark").first.inner_text() == "会了"
+
+
+def total() -> int:
+    """Return how many questions the days have."""
+    texts = [(ROOT / f"docs/en/days/{day}.md").read_text("utf-8") for day in DAYS]
+    return sum(len(re.findall(r"^\?\?\? question", text, re.MULTILINE)) for text in texts)
+
+
+def test_all_days_quiz_at_random(reader: Any) -> None:
+    reader.goto("en/quiz/")
+    assert [text.strip() for text in reader.locator(".quiz-setup label").all_inner_texts()] == [
+        f"All ({total()})",
+        f"Not known yet ({total()})",
+        "To come again (0)",
+    ]
+    orders, days = [], set()
+    for _ in range(2):
+        reader.locator(".quiz-setup .quiz-start").click()
+        order = []
+        for _ in range(total()):
+            order.append(reader.locator(".quiz-question").inner_text())
+            days.add(reader.locator(".quiz-day").inner_text())
+            reader.keyboard.press("n")
+        assert reader.locator(".quiz-question").inner_text() == "The round is over."
+        reader.keyboard.press("Escape")
+        orders.append(order)
+    assert len(set(orders[0])) == total()
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != orders[1]
+    assert len(days) == len(DAYS)
+
+
+def test_what_is_known_is_asked_no_more_and_links_lead_where_they_led(reader: Any) -> None:
+    reader.goto(PLAN["zh"])
+    known = [name for name in reader.request.get("quiz/").text().split('id="q-')[1:]]
+    assert len(known) == total()
+    keep(reader, saved(questions={"dpo#q-beta": "again", "dpo#q-ppo": "known"}))
+    reader.goto("quiz/")
+    reader.get_by_label("说了再来的").check()
+    reader.locator(".quiz-setup .quiz-start").click()
+    assert reader.locator(".quiz-question").inner_text() == "β 是什么？大了小了各怎样？"
+    reader.keyboard.press("r")
+    links = reader.locator(".quiz-answer a, .quiz-day a").evaluate_all("list => list.map(node => node.href)")
+    assert links
+    assert all("/days/dpo/#" in link for link in links), links
+    reader.keyboard.press("k")
+    reader.keyboard.press("Escape")
+    assert reader.get_by_label("说了再来的").is_disabled()
+    assert f"还不会的 {total() - 2} 题" in reader.locator(".quiz-setup").inner_text()
+
+
+def test_typing_a_search_answers_no_question(reader: Any) -> None:
+    reader.goto("en/quiz/")
+    reader.locator(".quiz-setup .quiz-start").click()
+    reader.locator("input[name=query]").focus()
+    reader.keyboard.type("rank")
+    assert reader.locator(".quiz-count").inner_text().startswith("1 of")
+    assert not reader.locator(".quiz-answer").is_visible()
+
+
+def test_the_quiz_works_from_a_folder(chromium: Any, published: Path) -> None:
+    context = chromium.new_context()
+    page, errors = context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((published / "en/quiz/index.html").as_uri())
+    page.locator(".quiz-setup .quiz-start").click()
+    page.keyboard.press("r")
+    assert page.locator(".quiz-answer").is_visible()
+    page.keyboard.press("k")
+    page.goto((published / "quiz/index.html").as_uri())
+    assert f"还不会的 {total() - 1} 题" in page.locator(".quiz-setup").inner_text()
+    context.close()
+    assert not errors
+
+
+def test_without_scripts_the_quiz_page_leads_to_the_days(chromium: Any, address: str) -> None:
+    context = chromium.new_context(base_url=address, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("en/quiz/")
+    assert page.locator("article noscript a, article ul a").count() == len(DAYS)
+    context.close()
+
+
+@pytest.mark.parametrize("lang", SITES)
+def test_the_quiz_fits_a_phone(reader: Any, lang: str) -> None:
+    reader.set_viewport_size({"width": 360, "height": 740})
+    reader.goto(("" if lang == "zh" else "en/") + "days/attention-variants/")
+    reader.locator(".quiz-start").click()
+    for _ in range(17):
+        for _ in range(3):
+            reader.keyboard.press("r")
+        assert reader.evaluate("document.documentElement.scrollWidth") == 360
+        assert reader.locator(".quiz-known").evaluate(
+            "node => node.getBoundingClientRect().bottom <= innerHeight"
+        )
+        reader.keyboard.press("n")
