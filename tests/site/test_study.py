@@ -466,6 +466,7 @@ def total() -> int:
 
 def test_all_days_quiz_at_random(reader: Any) -> None:
     reader.goto("en/quiz/")
+    reader.locator(".quiz-setup").wait_for()
     assert [text.strip() for text in reader.locator(".quiz-setup label").all_inner_texts()] == [
         f"All ({total()})",
         f"Not known yet ({total()})",
@@ -529,6 +530,19 @@ def test_the_quiz_works_from_a_folder(chromium: Any, published: Path) -> None:
     assert f"还不会的 {total() - 1} 题" in page.locator(".quiz-setup").inner_text()
     context.close()
     assert not errors
+
+
+def test_a_page_that_carries_no_questions_fetches_them(reader: Any, published: Path) -> None:
+    html = (published / "en/quiz/index.html").read_text(encoding="utf-8")
+    html = re.sub(r"(<template class=.quiz-questions[^>]*>).*?(?=</template>)", r"\1", html, flags=re.DOTALL)
+    reader.route(
+        "**/en/quiz/", lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8")
+    )
+    reader.goto("en/quiz/")
+    reader.get_by_label(f"All ({total()})").check()
+    reader.locator(".quiz-setup .quiz-start").click()
+    reader.keyboard.press("r")
+    assert reader.locator(".quiz-answer").is_visible()
 
 
 def test_without_scripts_the_quiz_page_leads_to_the_days(chromium: Any, address: str) -> None:

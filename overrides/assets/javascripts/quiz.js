@@ -138,12 +138,22 @@
     bar.prepend(button);
   }
 
+  /** The questions that a <template> of the quiz page carries; one that is empty has them fetched from the day's own page. */
+  async function carried({content, dataset}) {
+    const href = new URL(dataset.href, location.href).href;
+    let source = content;
+    if (!content.firstElementChild)
+      try {
+        source = new DOMParser().parseFromString(await (await fetch(href)).text(), "text/html");
+      } catch {} // from a folder nothing can be fetched
+    return questions.all(source).map((node) => ({key: `${dataset.day}#${node.id}`, node, href, title: dataset.title}));
+  }
+
   /** What the quiz page asks of: all questions of all days, those not known yet, those to come again. */
-  function onQuizPage(article) {
+  async function onQuizPage(article) {
     const days = [...article.querySelectorAll("template.quiz-questions")];
     if (!days.length) return;
-    const cards = days.flatMap(({content, dataset}) => questions.all(content)
-      .map((node) => ({key: `${dataset.day}#${node.id}`, node, title: dataset.title, href: new URL(dataset.href, location.href).href})));
+    const cards = (await Promise.all(days.map(carried))).flat();
     const mark = (card) => { const marks = study.load().questions; return Object.hasOwn(marks, card.key) ? marks[card.key] : ""; };
     const choices = [
       [say("全部", "All"), () => true],
