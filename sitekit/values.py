@@ -25,7 +25,7 @@ from markdown.preprocessors import Preprocessor
 from sitekit.pages import ROOT, line_number, page_lines, page_path, refuse
 
 FORM = re.compile(
-    r'\{\{(?:(?P<given>[^\s{}"]+) given "(?P<reason>[^"]*)"'
+    r'\{\{(?:(?P<given>[^\s{}"]+) given "(?P<reason>[^"]+)"'
     r'|(?P<file>[\w./-]+) "(?P<label>[^"]+)"(?: (?P<nth>\d+))?(?: (?P<format>,?(?:\.\d+)?[deFf]))?)\}\}'
 )
 ALMOST = re.compile(r'\{\{[^\s{}"]+ (?:given )?["“][^}]*\}\}')

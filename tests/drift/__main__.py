@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import subprocess
 import sys
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +15,10 @@ PARTS = {
     "run": (["-m", "pytest", "docs", "-q"], ("accounted:", "outputs:")),
     "cases": (["-m", "tests.site.planted"], ("pages judged right", "planted faults caught")),
     "faults": (["-m", "tests.drift.faults"], ("faults on the real site:",)),
-    "blocks": (["-m", "tests.drift.mutants", "--blocks"], ("mutants killed by published",)),
+    "blocks": (
+        ["-m", "tests.drift.mutants", "--blocks", "--sample", "100"],
+        ("mutants killed by published",),
+    ),
     "mutants": (["-m", "tests.drift.mutants"], ("mutants killed by all",)),
     "noise": (["-m", "tests.drift.noise"], ("noise:",)),
 }
@@ -48,6 +49,8 @@ def main() -> None:
     chosen = parser.parse_args().parts or list(PARTS)
     if unknown := set(chosen) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    head = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     failed = False
     for name in chosen:
         results = measure(name)
@@ -56,10 +59,8 @@ def main() -> None:
             continue
         kept = RECORD.read_text(encoding="utf-8").splitlines() if RECORD.exists() else []
         lines = {part: [x for x in kept if x.startswith(starts)] for part, (_, starts) in PARTS.items()}
-        lines[name] = results
-        measured = f"measured: {date.today()}, Python {platform.python_version()}, torch {version('torch')}"
-        written = [x for each in lines.values() for x in each] + [measured.partition("+")[0]]
-        RECORD.write_text("\n".join(written) + "\n", encoding="utf-8")
+        lines[name] = [f"{line}  ({date.today()}, commit {commit})" for line in results]
+        RECORD.write_text("".join(f"{x}\n" for each in lines.values() for x in each), encoding="utf-8")
         print(*results, sep="\n", flush=True)
     sys.exit(failed)
 

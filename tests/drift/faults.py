@@ -192,8 +192,9 @@ def main() -> None:
                 print(f"{verdicts[id(fault)]}: {shown(tree, fault)}")
     ends = Counter(verdicts.values())
     caught = f"caught {len(faults) - ends[MISSED]}, at the right place {ends[IN_PLACE]}"
-    besides = f"; {len(unseen)} more change nothing that is shown" if unseen else ""
-    print(f"faults on the real site: planted {len(faults)}, {caught}{besides}")
+    planted = f"planted {len(verdicts) + len(unseen)} of {len(KINDS)} kinds"
+    besides = f"{len(unseen)} change no result, and are not caught"
+    print(f"faults on the real site: {planted}, {caught}; {besides}")
     sys.exit(ends[IN_PLACE] < len(faults))
 
 

@@ -177,7 +177,8 @@ def judge_all(todo: list[Mutant], note: Callable[[Mutant, str], None]) -> None:
 def faulty(block: Block, mutant: Mutant) -> Block:
     r"""Return a block as its page would show it from the faulty file, after those that it continues."""
     shown = mutant.path.relative_to(ROOT).as_posix()
-    before, after = (text.splitlines() for text in (mutant.path.read_text(encoding="utf-8"), mutant.text))
+    before, after = (text.split("\n") for text in (mutant.path.read_text(encoding="utf-8"), mutant.text))
+    after += [""] * (len(before) - len(after))  # a statement that is left out at the end of the file
     lines = list(block.lines)
     for index, line in enumerate(lines):
         path, number = line.origin
@@ -266,7 +267,7 @@ def main() -> None:
             print(f"{said}: llmcore/{mutant.path.name}:{mutant.line} {mutant.key}")
     share = f"{killed} of {len(todo)} ({100 * killed / len(todo):.1f} %)"
     if asked.blocks:
-        print(f"mutants killed by published blocks alone: {share}")
+        print(f"mutants killed by published blocks alone: {share}, of {len(every)} that there are")
     else:
         print(f"mutants killed by all tests: {share}, {sum(x.key in reasons for x in todo)} equivalent")
     sys.exit(wrong > 0)

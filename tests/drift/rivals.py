@@ -385,13 +385,15 @@ def main() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     written = Path(__file__).with_suffix(".out")
-    lines = dict.fromkeys(["cases", *TOOLS, OURS], "")
-    lines |= {line[:20].strip(): line for line in written.read_text(encoding="utf-8").splitlines()}
+    known = re.split(
+        r"\n(?! )", written.read_text(encoding="utf-8").strip()
+    )  # a line, and what it passes over
+    parts = dict.fromkeys(["cases", *TOOLS, OURS], "") | {part[:20].strip(): part for part in known}
     for line, notes in table(options.folder.resolve(), options.tool or [*TOOLS, OURS], options.workers):
-        print(line, *notes, sep="\n", flush=True)
-        lines[line[:20].strip()] = line
+        parts[line[:20].strip()] = "\n".join([line, *notes])
+        print(parts[line[:20].strip()], flush=True)
     if options.write:
-        written.write_text("\n".join(filter(None, lines.values())) + "\n", encoding="utf-8")
+        written.write_text("\n".join(filter(None, parts.values())) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

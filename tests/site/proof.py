@@ -157,6 +157,8 @@ def _thread(recorder: Recorder, fences: list[Fence]) -> None:
             before = previous if continues else None
             previous = Block(fence.lines, fence.opening, fence.language in CONSOLE, marks, before)
             page.blocks.append(previous)
+            if previous.may_skip() and not previous.console:
+                _parse(recorder, previous)
             continue
         for line in [*marks, *([continues] if continues else [])]:
             recorder.problem(line, "this marker belongs directly above a Python block")
@@ -165,6 +167,15 @@ def _thread(recorder: Recorder, fences: list[Fence]) -> None:
         elif expected and previous is not None:
             shown = plain(fence.lines).split("\n")
             previous.output = Output(shown, fence.opening, fence.closing, fence.embeds, within)
+
+
+def _parse(recorder: Recorder, block: Block) -> None:
+    """Note that a block which does not run does not even parse."""
+    try:
+        compile("\n".join(block.lines), "<block>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        at = block.lines[min(error.lineno or 1, len(block.lines)) - 1] if block.lines else ""
+        recorder.problem(at, f"SyntaxError: {error.msg}")
 
 
 def _unnumbered(recorder: Recorder, shown: Shown, sources: dict[str, list[str]], used: set[Origin]) -> None:

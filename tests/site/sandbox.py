@@ -384,9 +384,13 @@ def _run_console(block: Block, root: Path, module: types.ModuleType) -> None:
         ) from None
     if not test.examples:
         raise BlockError("a console session without a prompt (>>>)")
+    for example in test.examples:
+        if doctest.SKIP in example.options:
+            raise BlockError("a doctest directive skips this line", block.lines[example.lineno].origin)
     test.globs = vars(module)
     try:
-        doctest.DebugRunner(verbose=False).run(test, clear_globs=False)
+        exact = doctest.DONT_ACCEPT_TRUE_FOR_1
+        doctest.DebugRunner(verbose=False, optionflags=exact).run(test, clear_globs=False)
     except doctest.DocTestFailure as failure:
         at, want, got = block.lines[failure.example.lineno].origin, failure.example.want, failure.got
         raise BlockError(f"output: expected {want.strip()!r}, got {got.strip()!r}", at) from None

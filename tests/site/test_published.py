@@ -537,6 +537,17 @@ BROKEN = [
     ),
     ("console", "```pycon\n>>> 1 + 1\n3\n```\n", "docs/console.md:2: output: expected '3', got '2'"),
     (
+        "directive",
+        "```pycon\n>>> 1 + 1  # doctest: +SKIP\n3\n```\n",
+        "docs/directive.md:2: a doctest directive skips this line",
+    ),
+    ("one", "```pycon\n>>> 1 == 1\n1\n```\n", "docs/one.md:2: output: expected '1', got 'True'"),
+    (
+        "unparsed",
+        'MARK.skip(reason="a GPU")-->\n```python\nx = = 1\n```\na GPU\n',
+        "docs/unparsed.md:3: SyntaxError: invalid syntax",
+    ),
+    (
         "raw",
         '<pre><code class="language-python">x = 1\nassert x == 2</code></pre>\n',
         "docs/raw.md:2: AssertionError",
