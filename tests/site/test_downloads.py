@@ -1,0 +1,71 @@
+"""A page links to a download where there is one, and says how to make it where there is none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sitekit.built import FOLDERS
+from sitekit.downloads import LINK, offer
+from sitekit.pages import SITES
+
+NAMED = re.compile(r'<a (href="[^"]*" )?data-download="([^"]+)"')
+
+
+def test_a_link_has_a_target_while_the_file_is_there(tmp_path: Path) -> None:
+    page = tmp_path / "days" / "a" / "index.html"
+    page.parent.mkdir(parents=True)
+    bare = '<p><a data-download="../../downloads/a.x" download>A</a> <a href="/b">b</a></p>'
+    page.write_text(bare, encoding="utf-8")
+    assert offer(tmp_path) == {}
+    assert page.read_text(encoding="utf-8") == bare
+
+    file = tmp_path / "downloads" / "a.x"
+    file.parent.mkdir()
+    file.touch()
+    for _ in range(2):
+        assert offer(tmp_path) == {"downloads/a.x": 1}
+        assert page.read_text(encoding="utf-8") == bare.replace(
+            "<a data", '<a href="../../downloads/a.x" data'
+        )
+    file.unlink()
+    assert offer(tmp_path) == {}
+    assert page.read_text(encoding="utf-8") == bare
+
+
+def test_a_site_that_is_not_built_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="`make build` builds it"):
+        offer(tmp_path / "site")
+
+
+@pytest.mark.parametrize("language", SITES)
+def test_the_pages_name_the_downloads(language: str, built_site: Path) -> None:
+    root = built_site / FOLDERS[language]
+    days = [f"days/{page.name}/index.html" for page in (root / "days").iterdir()]
+    assert len(days) >= 3
+    for name in ["index.html", "plan/index.html", *days]:
+        page = root / name
+        links = NAMED.findall(page.read_text(encoding="utf-8"))
+        assert not any(href for href, _ in links), f"{name}: a link to what is not there"
+        files = {
+            (page.parent / target).resolve().relative_to(root.resolve()).as_posix() for _, target in links
+        }
+        assert files == {f"downloads/llm-by-hand.{language}.apkg"}, name
+    for page in root.glob("api/**/*.html"):
+        assert "data-download" not in page.read_text(encoding="utf-8")
+
+
+def test_every_link_of_the_site_finds_its_file(built_site: Path, tmp_path: Path) -> None:
+    page = tmp_path / "days" / "dpo" / "index.html"
+    page.parent.mkdir(parents=True)
+    shutil.copyfile(built_site / "days" / "dpo" / "index.html", page)
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    for target in targets:
+        file = (page.parent / target).resolve()
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    assert sum(offer(tmp_path).values()) == len(targets) > 0
+    assert all(href for href, _ in NAMED.findall(page.read_text(encoding="utf-8")))
