@@ -23,12 +23,12 @@ SETTINGS = {"PYTHONUTF8": "1", "NO_MKDOCS_2_WARNING": "1"}
 CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
 MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
 ZENSICAL = [f"-m zensical build --clean --strict -f {config}" for config in CONFIGS]
-CARDS = ["-m sitekit.anki"]
+MADE = ["-m sitekit.anki", "-m sitekit.notebooks"]
 LINKS = ["-m sitekit.downloads"]
 LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]
 UPDATE = ["-m pytest --update-outputs"]
 LEDGER = ".cache/ledger.json"
-PUBLISH = ["-m pytest docs --ledger " + LEDGER, "-m sitekit.verified " + LEDGER, *CARDS, *LINKS]
+PUBLISH = ["-m pytest docs --ledger " + LEDGER, "-m sitekit.verified " + LEDGER, *MADE, *LINKS]
 TESTS = ["docs", "torch", "test"]
 
 
@@ -43,7 +43,7 @@ class Task(NamedTuple):
 
 TASKS = {
     "serve": Task("serve both languages, reloaded on save (PORT=8001)", ["docs"], ["-m sitekit.serve"]),
-    "build": Task("build both languages into site/, strictly", ["docs"], [*MKDOCS, *CARDS, *LINKS]),
+    "build": Task("build both languages into site/, strictly", ["docs"], [*MKDOCS, *MADE, *LINKS]),
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
     "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
     "publish": Task("run what is published, then build the pages with what was verified", TESTS, PUBLISH),
