@@ -25,10 +25,12 @@ MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
 ZENSICAL = [f"-m zensical build --clean --strict -f {config}" for config in CONFIGS]
 MADE = ["-m sitekit.anki", "-m sitekit.notebooks"]
 LINKS = ["-m sitekit.downloads"]
+BUILD = [*MKDOCS, *MADE, *LINKS]
 LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]
 UPDATE = ["-m pytest --update-outputs"]
 LEDGER = ".cache/ledger.json"
-PUBLISH = ["-m pytest docs --ledger " + LEDGER, "-m sitekit.verified " + LEDGER, *MADE, *LINKS]
+PUBLISH = ["-m pytest docs --ledger " + LEDGER, "-m sitekit.verified " + LEDGER]
+PUBLISH += [*MADE, "-m sitekit.offline " + LEDGER, *LINKS]
 TESTS = ["docs", "torch", "test"]
 
 
@@ -43,7 +45,9 @@ class Task(NamedTuple):
 
 TASKS = {
     "serve": Task("serve both languages, reloaded on save (PORT=8001)", ["docs"], ["-m sitekit.serve"]),
-    "build": Task("build both languages into site/, strictly", ["docs"], [*MKDOCS, *MADE, *LINKS]),
+    "build": Task("build both languages into site/, strictly", ["docs"], BUILD),
+    "offline": Task("build, and pack the site as a zip to read from a folder, into site/downloads/", ["docs"],
+                    [*BUILD, "-m sitekit.offline"]),
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
     "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
     "publish": Task("run what is published, then build the pages with what was verified", TESTS, PUBLISH),

@@ -88,6 +88,7 @@ def notebook(language: str, page: str, config: Any = None) -> Any:
     cells = [nbformat.v4.new_markdown_cell(words), nbformat.v4.new_code_cell(SETUP)]
     cells += [cell for cell in made.cells if cell.source.strip()]
     for number, cell in enumerate(cells):
+        cell.source = cell.source.strip("\n")
         cell.id = f"cell-{number}"  # the same whenever it is built
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}

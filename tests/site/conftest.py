@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sitekit.built import FOLDERS
+from sitekit.chromium import NO_CHROMIUM, find_chromium
 from sitekit.pages import ROOT, SITES
 
 ADDRESS = "https://example.org/"
@@ -25,3 +28,16 @@ def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = subprocess.run([*command, str(site / FOLDERS[language])], cwd=ROOT, env=env, check=False)
         assert not done.returncode, f"{config} does not build"
     return site
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """An installed Chromium or Chrome under Playwright; skipped where there is none, with how to get one."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip(NO_CHROMIUM)
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -52,7 +52,8 @@ def test_the_pages_name_the_downloads(language: str, built_site: Path) -> None:
         links = NAMED.findall(page.read_text(encoding="utf-8"))
         assert not any(href for href, _ in links), f"{name}: a link to what is not there"
         files = {os.path.relpath(page.parent / target, root).replace(os.sep, "/") for _, target in links}
-        wanted = {f"downloads/llm-by-hand.{language}.apkg"}
+        above = "../" if FOLDERS[language] else ""
+        wanted = {f"downloads/llm-by-hand.{language}.apkg", f"{above}downloads/llm-by-hand.zip"}
         wanted |= {f"downloads/{page.parent.name}.{language}.ipynb"} if name in days else set()
         assert files == wanted, name
     for page in root.glob("api/**/*.html"):
