@@ -1,4 +1,4 @@
-"""What the search leaves out: sources on API pages, which the days show again, and the days' lists of references.
+"""What the search leaves out: sources on API pages, which the days show again, and the lists of references.
 
 The theme's ``data-search-exclude`` says so to its index; nothing is taken from the page.
 """

@@ -1,10 +1,16 @@
-"""What several test files of the site share."""
+"""What several test files of the site share: the built site of both languages, and a real browser over it.
+
+Playwright drives an installed Chromium, Chrome or Edge; where there is none, such tests say that they skip.
+"""
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,14 +36,47 @@ def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder and says nothing."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture(scope="session")
+def address(built_site: Path) -> Iterator[str]:
+    """Where the built site is served, with a slash at the end; English lies under `en/`."""
+    handler = functools.partial(Quiet, directory=str(built_site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """An installed Chromium or Chrome under Playwright; skipped where there is none, with how to get one."""
+    """An installed browser; skipped where there is none, with how to get one."""
     path = find_chromium()
     if path is None:
         pytest.skip(NO_CHROMIUM)
-    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is needed: it is in the group `test`"
+    )
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def reader(chromium: Any, address: str) -> Iterator[Any]:
+    """A page of a fresh profile, opened by paths such as `en/plan/`; an error on the console fails."""
+    context = chromium.new_context(base_url=address, accept_downloads=True)
+    page, said = context.new_page(), []
+    page.on("console", lambda message: message.type == "error" and said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    context.close()
+    assert not said, said

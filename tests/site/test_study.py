@@ -347,8 +347,8 @@ def test_a_refused_question_is_named_by_file_and_line(
 
 @pytest.mark.parametrize("lang", SITES)
 @pytest.mark.parametrize("day", DAYS)
-def test_answers_fold_and_follow_ups_fold_deeper(published: Path, lang: str, day: str) -> None:
-    html = (published / ("" if lang == "zh" else lang) / "days" / day / "index.html").read_text("utf-8")
+def test_answers_fold_and_follow_ups_fold_deeper(built_site: Path, lang: str, day: str) -> None:
+    html = (built_site / ("" if lang == "zh" else lang) / "days" / day / "index.html").read_text("utf-8")
     part = html.split('<h2 id="questions">')[1].split("<h2 ")[0]
     folded, depths = [], {"question": 0, "note": 1, "abstract": 2}
     questions: list[set[str]] = []
@@ -517,23 +517,23 @@ def test_typing_a_search_answers_no_question(reader: Any) -> None:
     assert not reader.locator(".quiz-answer").is_visible()
 
 
-def test_the_quiz_works_from_a_folder(chromium: Any, published: Path) -> None:
+def test_the_quiz_works_from_a_folder(chromium: Any, built_site: Path) -> None:
     context = chromium.new_context()
     page, errors = context.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((published / "en/quiz/index.html").as_uri())
+    page.goto((built_site / "en/quiz/index.html").as_uri())
     page.locator(".quiz-setup .quiz-start").click()
     page.keyboard.press("r")
     assert page.locator(".quiz-answer").is_visible()
     page.keyboard.press("k")
-    page.goto((published / "quiz/index.html").as_uri())
+    page.goto((built_site / "quiz/index.html").as_uri())
     assert f"还不会的 {total() - 1} 题" in page.locator(".quiz-setup").inner_text()
     context.close()
     assert not errors
 
 
-def test_a_page_that_carries_no_questions_fetches_them(reader: Any, published: Path) -> None:
-    html = (published / "en/quiz/index.html").read_text(encoding="utf-8")
+def test_a_page_that_carries_no_questions_fetches_them(reader: Any, built_site: Path) -> None:
+    html = (built_site / "en/quiz/index.html").read_text(encoding="utf-8")
     html = re.sub(r"(<template class=.quiz-questions[^>]*>).*?(?=</template>)", r"\1", html, flags=re.DOTALL)
     reader.route(
         "**/en/quiz/", lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8")
