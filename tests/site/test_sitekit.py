@@ -478,7 +478,8 @@ def test_the_live_server_end_to_end(tree):
     port = free_port()
     url = f"http://{serve.HOST}:{port}/"
     program = (
-        "import sys; from pathlib import Path; import sitekit.serve as serve; "
+        "import signal, sys; from pathlib import Path; import sitekit.serve as serve; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # whoever runs the tests may ignore it
         f"serve.ROOT = Path({str(tree)!r}); sys.exit(serve.main(['--port', '{port}']))"
     )
     flags = subprocess.CREATE_NEW_PROCESS_GROUP if os.name == "nt" else 0
