@@ -30,7 +30,7 @@ LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]
 UPDATE = ["-m pytest --update-outputs"]
 LEDGER = ".cache/ledger.json"
 PUBLISH = ["-m pytest docs --ledger " + LEDGER, "-m sitekit.verified " + LEDGER]
-PUBLISH += [*MADE, "-m sitekit.offline " + LEDGER, *LINKS]
+PUBLISH += [*MADE, "-m sitekit.pdf", "-m sitekit.offline " + LEDGER, *LINKS]
 TESTS = ["docs", "torch", "test"]
 
 
@@ -48,9 +48,12 @@ TASKS = {
     "build": Task("build both languages into site/, strictly", ["docs"], BUILD),
     "offline": Task("build, and pack the site as a zip to read from a folder, into site/downloads/", ["docs"],
                     [*BUILD, "-m sitekit.offline"]),
+    "pdf": Task("build, and print the plan of each language into site/downloads/ (needs Chromium)",
+                ["docs", "pdf"], [*BUILD, "-m sitekit.pdf"]),
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
     "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
-    "publish": Task("run what is published, then build the pages with what was verified", TESTS, PUBLISH),
+    "publish": Task("run what is published, then build the pages with what was verified", [*TESTS, "pdf"],
+                    PUBLISH),
     "drift": Task("measure how strong the checks are: planted faults, mutants, noise (an hour)", TESTS,
                   ["-m tests.drift"]),
     "rivals": Task("set other tools beside this one on the same planted faults (half an hour)",

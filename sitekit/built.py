@@ -30,7 +30,6 @@ CANONICAL = re.compile(r'<link rel="canonical" href="([^"]+)"')
 FORMULA = re.compile(r'<(span|div) class="formula">')
 SPAN = re.compile(r"<(/?)(?:span|div)\b")
 TEX = re.compile(r'<annotation encoding="application/x-tex">(.*?)</annotation>', re.DOTALL)
-JOINER = "\u2060"
 
 
 class BuiltError(ValueError):
@@ -161,9 +160,9 @@ class _Reader(HTMLParser):
             raise BuiltError(f"{self.path}: </{tag}> inside of <{self.open[-1]}>")
 
     def handle_data(self, data: str) -> None:
-        """Keep text, but for the characters that hold a drawn formula and its full stop together."""
+        """Keep text."""
         if not self.in_link:
-            self.builder.data(data.replace(JOINER, ""))
+            self.builder.data(data)
 
 
 def plain(element: etree.Element) -> str:

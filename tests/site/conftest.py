@@ -21,20 +21,6 @@ from sitekit.built import FOLDERS
 from sitekit.chromium import NO_CHROMIUM, find_chromium
 from sitekit.pages import ROOT, SITES
 
-ADDRESS = "https://example.org/"
-
-
-@pytest.fixture(scope="session")
-def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both languages, built once as `make build` does, for an address of their own; not to be changed."""
-    site = tmp_path_factory.mktemp("site")
-    env = os.environ | {"SITE_URL": ADDRESS, "SITE_URL_EN": f"{ADDRESS}en/", "NO_MKDOCS_2_WARNING": "1"}
-    for language, config in SITES.items():
-        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", config, "-d"]
-        done = subprocess.run([*command, str(site / FOLDERS[language])], cwd=ROOT, env=env, check=False)
-        assert not done.returncode, f"{config} does not build"
-    return site
-
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves a folder and says nothing."""
@@ -44,15 +30,37 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def address(built_site: Path) -> Iterator[str]:
-    """Where the built site is served, with a slash at the end; English lies under `en/`."""
-    handler = functools.partial(Quiet, directory=str(built_site))
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """Both languages, built once as `make build` does, and their address; English lies under `en/`.
+
+    They are built for the address at which they are served: elsewhere instant navigation stays away.
+    """
+    site = tmp_path_factory.mktemp("site")
+    handler = functools.partial(Quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        env = os.environ | {"SITE_URL": address, "SITE_URL_EN": f"{address}en/", "NO_MKDOCS_2_WARNING": "1"}
+        for language, config in SITES.items():
+            command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", config, "-d"]
+            done = subprocess.run([*command, str(site / FOLDERS[language])], cwd=ROOT, env=env, check=False)
+            assert not done.returncode, f"{config} does not build"
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield site, address
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def built_site(served: tuple[Path, str]) -> Path:
+    """The folder of the built site; not to be changed."""
+    return served[0]
+
+
+@pytest.fixture(scope="session")
+def address(served: tuple[Path, str]) -> str:
+    """Where the built site is served, with a slash at the end."""
+    return served[1]
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +82,7 @@ def chromium() -> Iterator[Any]:
 def reader(chromium: Any, address: str) -> Iterator[Any]:
     """A page of a fresh profile, opened by paths such as `en/plan/`; an error on the console fails."""
     context = chromium.new_context(base_url=address, accept_downloads=True)
+    context.set_default_timeout(120_000)  # a busy machine is no failure
     page, said = context.new_page(), []
     page.on("console", lambda message: message.type == "error" and said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))

@@ -167,7 +167,7 @@ def test_what_anki_knows_the_decks_by_never_changes() -> None:
 
 
 @pytest.mark.parametrize("language", SITES)
-def test_the_decks_of_the_site(language: str, built_site: Path, tmp_path: Path) -> None:
+def test_the_decks_of_the_site(language: str, built_site: Path, address: str, tmp_path: Path) -> None:
     days = read_days(language, built_site)
     path = tmp_path / "deck.apkg"
     count = anki.write_deck(language, days, path)
@@ -186,7 +186,7 @@ def test_the_decks_of_the_site(language: str, built_site: Path, tmp_path: Path) 
     for _, fields in notes:
         front, back, *_, link = fields.split("\x1f")
         assert front.strip()
-        assert link.startswith(("https://example.org/days/", "https://example.org/en/days/"))
+        assert link.startswith((f"{address}days/", f"{address}en/days/"))
         html = f"{front}<p>{back}"
         assert not re.search(r"katex|<script|<img|<link|<iframe|src=|url\(|\u2060|{{", html), html
         assert html.count(r"\(") == html.count(r"\)"), html

@@ -54,6 +54,7 @@ def test_the_pages_name_the_downloads(language: str, built_site: Path) -> None:
         files = {os.path.relpath(page.parent / target, root).replace(os.sep, "/") for _, target in links}
         above = "../" if FOLDERS[language] else ""
         wanted = {f"downloads/llm-by-hand.{language}.apkg", f"{above}downloads/llm-by-hand.zip"}
+        wanted |= {f"downloads/llm-by-hand.{language}.pdf"}
         wanted |= {f"downloads/{page.parent.name}.{language}.ipynb"} if name in days else set()
         assert files == wanted, name
     for page in root.glob("api/**/*.html"):

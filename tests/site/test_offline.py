@@ -70,6 +70,7 @@ def test_a_ledger_is_stated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     pages = {f"docs/{language}/index.md": page for language in ("zh", "en")}
     offline.build(tmp_path, {"date": "d", "commit": "c0ffee", "versions": {}, "pages": pages})
     assert len(seen) == 2
+    assert all(offline.SHIM in text for text in seen)
     assert all('"commit": "c0ffee"' in text and "use_directory_urls: false" in text for text in seen)
 
 
