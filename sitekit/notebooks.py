@@ -30,7 +30,7 @@ from sitekit.pages import ROOT, SITES
 from sitekit.values import fill
 
 FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})(?P<info>.*)")
-NOTE = re.compile(r'(?P<indent> *)(?P<kind>!!!|\?\?\?\+?) (?P<type>[\w-]+)(?: "(?P<title>.*)")?')
+NOTE = re.compile(r'(?P<indent> *)(?P<kind>!!!|\?\?\?\+?) (?P<type>[\w-]+)(?: [\w-]+)*(?: "(?P<title>.*)")?')
 COMMENT = re.compile(r"\s*<!--(?P<text>.*?)-->\s*")
 HEADING = re.compile(r"(#{1,6} .*?)\s*\{[^{}]*#[\w-]+[^{}]*\}\s*")
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)\s]+)(?=\))")
@@ -188,7 +188,8 @@ class _Writer:
             if not self.outputs:
                 raise NotebookError(f"{self.page}: an output stands under no block")
             last = self.outputs[-1]
-            self.outputs[-1] = _Output("".join(f"{line}\n" for line in lines), bool(last and last.fails))
+            text = "\n".join(lines).strip("\n")
+            self.outputs[-1] = _Output(text and text + "\n", bool(last and last.fails))
             return
         if title := TITLE.search(info):
             yield from (f"`{title[1]}`", "")

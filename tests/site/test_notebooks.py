@@ -63,7 +63,7 @@ After two blank lines.
 
 ## B { #y data-toc-label="B" }
 
-??? question "Why `x` < **y**?"
+??? question why-x "Why `x` < **y**?"
 
     Because $x$.
 
