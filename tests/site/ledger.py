@@ -77,10 +77,9 @@ class Recorder(BasePlugin):
                 found = (file for path in modules for file in (path.with_suffix(".py"), path / "__init__.py"))
                 if file := next((file for file in found if file.is_file()), None):
                     files += file.parent.rglob("*.py") if file.name == "__init__.py" else [file]
-            self.sources = {
-                self.relative(file): file.read_text("utf-8").split("\n") for file in sorted(files)
-            }
-        return self.sources
+            texts = {self.relative(file): file.read_text("utf-8").split("\n") for file in sorted(files)}
+            self.sources[page.source] = texts
+        return self.sources[page.source]
 
     def problem(self, line: str, message: str) -> None:
         """Note what an author must mend; a line without an origin stands for the page."""

@@ -389,7 +389,7 @@ def test_the_site_map_names_each_page_in_both_languages(site, folder, own, other
     tree = ElementTree.parse(site / folder / "sitemap.xml")
     start, found = "http://127.0.0.1:8000/", set()
     for url in tree.iterfind("{*}url"):
-        pages = {link.get("hreflang"): link.get("href") for link in url.iterfind("{*}link")}
+        pages = {link.attrib["hreflang"]: link.attrib["href"] for link in url.iterfind("{*}link")}
         assert pages[own] == url.findtext("{*}loc")
         assert set(pages) == {own, other}
         for page in pages.values():
