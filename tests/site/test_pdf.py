@@ -87,7 +87,8 @@ def test_the_contents_name_the_pages(site: Path, chromium: Any) -> None:
     assert numbers["plan"] < numbers["days-self-attention"] < numbers["days-dpo"] < numbers["glossary"]
     contents = " ".join(reader.pages[1].extract_text().split())
     assert f"Study plan {numbers['plan']} " in contents
-    assert f"Self-attention {numbers['days-self-attention']} " in contents
+    title = "Self-attention · scaled dot-product attention"
+    assert f"{title} {numbers['days-self-attention']} " in contents
     title = reader.pages[numbers["days-dpo"] - 1].extract_text()
     assert "direct preference optimisation" in title
     assert not (site / "en" / "document.html").exists()
