@@ -54,7 +54,7 @@ TASKS = {
     "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
     "publish": Task("run what is published, then build the pages with what was verified", [*TESTS, "pdf"],
                     PUBLISH),
-    "drift": Task("measure how strong the checks are: planted faults, mutants, noise (an hour)", TESTS,
+    "drift": Task("measure how strong the checks are: planted faults, mutants, noise (two hours)", TESTS,
                   ["-m tests.drift"]),
     "rivals": Task("set other tools beside this one on the same planted faults (half an hour)",
                    [*TESTS, "rivals"], ["-m tests.drift.rivals"], ("--write",)),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -22,7 +21,7 @@ from typing import Any
 from sitekit.built import FOLDERS, SITE
 from sitekit.downloads import offer
 from sitekit.pages import ROOT, SITES
-from sitekit.verified import verified
+from sitekit.verified import build_with, verified
 
 NAME = "llm-by-hand"
 SHIM = "assets/vendor/iframe-worker/shim.js"
@@ -43,17 +42,9 @@ def build(folder: Path, ledger: dict[str, Any] | None = None) -> None:
         extra: dict[str, Any] = {"polyfills": [SHIM]}
         if ledger is not None:
             extra["verified"] = verified(ledger, language)
-        path = ROOT / config.replace(".yml", ".offline.yml")
-        text = (
-            f"INHERIT: {config}\nuse_directory_urls: false\nextra: {json.dumps(extra, ensure_ascii=False)}\n"
-        )
-        path.write_text(text, encoding="utf-8")
         target = folder / FOLDERS[language]
-        try:
-            command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", path.name]
-            subprocess.run([*command, "-d", str(target)], cwd=ROOT, check=True)
-        finally:
-            path.unlink()
+        changes = {"use_directory_urls": False, "extra": extra}
+        build_with(changes, config, "offline", "--quiet", "-d", str(target))
         index = (target / "search" / "search_index.json").read_text(encoding="utf-8")
         (target / "search" / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
         for name in UNUSED:

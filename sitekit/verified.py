@@ -36,18 +36,33 @@ def verified(ledger: dict[str, Any], language: str) -> dict[str, Any]:
     }
 
 
+def build_with(changes: dict[str, Any], config: str, name: str, *options: str) -> None:
+    """Build one language with a configuration that changes its own for as long as that takes.
+
+    Args:
+        changes: settings of MkDocs; what is in `extra` is added to what is there.
+        config: the configuration of the language.
+        name: of the changed one: `mkdocs.yml` becomes `mkdocs.<name>.yml`.
+        options: of `mkdocs build`.
+
+    Raises:
+        CalledProcessError: MkDocs refuses the site, and has said why.
+    """
+    path = ROOT / config.replace(".yml", f".{name}.yml")
+    lines = [f"INHERIT: {config}", *(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in changes.items())]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", path.name]
+        subprocess.run([*command, *options], cwd=ROOT, check=True)
+    finally:
+        path.unlink()
+
+
 def main() -> None:
     """Build both languages, each with a configuration that adds the ledger to its own."""
     ledger = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     for language, config in SITES.items():
-        path = ROOT / config.replace(".yml", ".verified.yml")
-        extra = json.dumps({"verified": verified(ledger, language)}, ensure_ascii=False)
-        path.write_text(f"INHERIT: {config}\nextra: {extra}\n", encoding="utf-8")
-        try:
-            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", path.name]
-            subprocess.run(command, cwd=ROOT, check=True)
-        finally:
-            path.unlink()
+        build_with({"extra": {"verified": verified(ledger, language)}}, config, "verified")
     shutil.copyfile(sys.argv[1], ROOT / "site" / "ledger.json")
 
 

@@ -26,19 +26,17 @@ import shutil
 import signal
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sitekit.pages import SITES
 from tests.drift.mutations import Mutant, mutants
-from tests.site.blocks import Block, Line, Origin, runnable
-from tests.site.judge import judge as published
-from tests.site.ledger import Recorder
-from tests.site.sandbox import Pool, Result
+from tests.drift.noise import published
+from tests.site.blocks import Block, Line, Origin
+from tests.site.judge import judge as judge_block
+from tests.site.sandbox import Pool, Result, preloaded
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
@@ -190,13 +188,10 @@ def faulty(block: Block, mutant: Mutant) -> Block:
 
 def judge_by_blocks(todo: list[Mutant], note: Callable[[Mutant, str], None]) -> None:
     r"""Run on each fault the published blocks that show or load its file, those that show its place first."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    with Pool(ROOT, settings["published_preload"], WORKERS) as pool, tempfile.TemporaryDirectory() as home:
-        sites = [Recorder(ROOT / name, ROOT, False).build() for name in SITES.values()]
-        blocks = runnable(page for site in sites for page in site.pages).values()
-        plain = [(block, pool.submit(block, seconds=SECONDS).result()) for block in blocks]
-        if wrong := [failure for each in plain if (failure := published(*each, ROOT, True))]:
+    with Pool(ROOT, preloaded(ROOT), WORKERS) as pool, tempfile.TemporaryDirectory() as home:
+        plain = [(block, pool.submit(block, seconds=SECONDS).result()) for block in published()]
+        if wrong := [failure for each in plain if (failure := judge_block(*each, ROOT, True))]:
             raise SystemExit(f"without any fault:\n{wrong[0]}")
         package = Path(home) / "llmcore"
         shutil.copytree(ROOT / "llmcore", package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -215,7 +210,7 @@ def judge_by_blocks(todo: list[Mutant], note: Callable[[Mutant, str], None]) -> 
             runs = [pool.submit(faulty(block, mutant), seconds=60, path=(home,)) for block in near]
             verdict = ""
             for block, run in zip(near, runs, strict=True):
-                if not verdict and published(block, run.result(), ROOT, True):
+                if not verdict and judge_block(block, run.result(), ROOT, True):
                     verdict = str(block.opening)
                 elif verdict and not run.cancel():
                     run.result()

@@ -22,10 +22,9 @@ from typing import NamedTuple
 from sitekit.pages import ROOT, SITES
 from tests.site.blocks import Block, Line, Origin, Page, runnable
 from tests.site.judge import judge
-from tests.site.ledger import Recorder
-from tests.site.sandbox import Pool
+from tests.site.ledger import build
+from tests.site.sandbox import Pool, preloaded
 
-PRELOAD = ["torch", "torch.nn.functional"]
 LEVELS = {
     "all there are": {},
     "none": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"},
@@ -59,11 +58,11 @@ def settings() -> Iterator[Setting]:
         yield Setting(10007 * number, threads, workers, level)
 
 
-def published(word: str) -> list[Block]:
+def published(word: str = "") -> list[Block]:
     """Return the blocks of both languages that are run; the same lines on two pages are one."""
     pages: list[Page] = []
     for name in SITES.values():
-        site = Recorder(ROOT / name, ROOT, create_outputs=False).build()
+        site = build(ROOT / name, ROOT)
         if site.failure:
             raise SystemExit(f"{name} does not build\n{site.failure}")
         pages += [page for page in site.pages if word in page.source]
@@ -76,7 +75,7 @@ def run(blocks: list[Block], setting: Setting) -> dict[int, Ending]:
     for name in VARIABLES:
         os.environ.pop(name, None)
     os.environ |= LEVELS[setting.level]
-    with Pool(ROOT, PRELOAD, setting.workers) as pool:
+    with Pool(ROOT, preloaded(ROOT), setting.workers) as pool:
         options = {"seed": setting.seed, "threads": setting.threads}
         runs = {number: pool.submit(blocks[number], **options) for number in order}
         results = {number: future.result() for number, future in runs.items()}

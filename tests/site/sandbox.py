@@ -28,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import types
 import warnings
 from collections.abc import Callable
@@ -81,6 +82,12 @@ class BlockError(Exception):
 
 
 # --- in pytest's process ------------------------------------------------------------------------------------
+
+
+def preloaded(root: Path) -> list[str]:
+    """Return the modules that pytest's settings of the repository say all blocks find imported."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["tool"]["pytest"]["ini_options"]["published_preload"]
 
 
 class Pool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def test_a_ledger_is_stated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         search.mkdir(parents=True)
         (search / "search_index.json").write_text("{}", encoding="utf-8")
 
-    monkeypatch.setattr(offline.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     page = {"blocks": 1, "run": 1, "skipped": 0, "outputs": 1}
     pages = {f"docs/{language}/index.md": page for language in ("zh", "en")}
     offline.build(tmp_path, {"date": "d", "commit": "c0ffee", "versions": {}, "pages": pages})

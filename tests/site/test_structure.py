@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import warnings
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from mkdocs.config import load_config
 
+from sitekit.built import nav_pages
 from sitekit.pages import ROOT, SITES
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\ufeff\ufffd]")
@@ -34,22 +34,13 @@ def at(path: Path, root: Path, words: str) -> str:
     return f"{path.relative_to(root).as_posix()}:{number}"
 
 
-def leaves(nav: Any) -> Iterator[str]:
-    """Yield the pages of a nav in order."""
-    for entry in nav if isinstance(nav, list) else nav.values():
-        if isinstance(entry, str):
-            yield entry
-        else:
-            yield from leaves(entry)
-
-
 def nav_problems(root: Path) -> list[str]:
     """Both navs list every page once, in the same order; MkDocs is told to warn of what does not resolve."""
     problems: list[str] = []
     orders: dict[str, list[str]] = {}
     for lang, name in SITES.items():
         config = load(root / name)
-        order = orders[lang] = list(leaves(config.nav))
+        order = orders[lang] = list(nav_pages(config.nav))
         files = {
             path.relative_to(root / "docs" / lang).as_posix() for path in root.glob(f"docs/{lang}/**/*.md")
         }

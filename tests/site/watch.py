@@ -20,10 +20,9 @@ from sitekit.pages import ROOT, SITES
 from tests.site.blocks import BlockKey, Page, Site, runnable
 from tests.site.judge import judge
 from tests.site.ledger import Recorder
-from tests.site.sandbox import Pool, Result
+from tests.site.sandbox import Pool, Result, preloaded
 
 FOLDERS = ("docs", "snippets", "llmcore")
-PRELOAD = ["torch", "torch.nn.functional"]
 
 
 recorders: list[Recorder] = []  # the one of its language, in a process that renders one
@@ -114,7 +113,7 @@ def main() -> None:
     observer = Observer()
     for folder in FOLDERS:
         observer.schedule(_Saves(ROOT, names), str(ROOT / folder), recursive=True)
-    with Pool(ROOT, PRELOAD) as pool:
+    with Pool(ROOT, preloaded(ROOT)) as pool:
         print("building both languages", flush=True)
         watch = Watch(ROOT, SITES.values(), pool)
         print(
