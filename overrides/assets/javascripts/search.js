@@ -25,11 +25,11 @@
   const cut = (run) => {
     const found = [];
     for (let start = 0; start < run.length; ) {
-      let end = run.length;
-      while (end > start && !words.has(run.slice(start, end))) end--;
       const rest = run.slice(start);
-      if (end > start) found.push(run.slice(start, end) + END);
-      else if ([...words].some((word) => word.startsWith(rest))) return [...found, rest]; // still being typed
+      const whole = words.has(rest) ? rest : [...words].find((word) => word.startsWith(rest)); // it may be half typed
+      let end = run.length;
+      while (!whole && end > start && !words.has(run.slice(start, end))) end--;
+      if (end > start) found.push((whole ?? run.slice(start, end)) + END);
       start = Math.max(end, start + 1);
     }
     return found;
