@@ -110,11 +110,16 @@ def _entry(line: str, link: str) -> str:
     return next(part for part in parts if link in part).rstrip("。.").replace("|", "\\|")
 
 
-def read_days(language: str, root: Path = ROOT) -> list[Day]:
-    """Return the days of a language, in the order of its nav."""
+def day_paths(language: str, root: Path = ROOT) -> list[Path]:
+    """Return the pages of the days of a language, in the order of its nav."""
     nav = (root / SITES[language]).read_text(encoding="utf-8")
     paths = [root / "docs" / language / "days" / f"{match['slug']}.md" for match in DAY.finditer(nav)]
-    return [read_day(path, root) for path in paths if path.is_file()]
+    return [path for path in paths if path.is_file()]
+
+
+def read_days(language: str, root: Path = ROOT) -> list[Day]:
+    """Return what the indexes take from the days of a language."""
+    return [read_day(path, root) for path in day_paths(language, root)]
 
 
 def list_questions(days: list[Day]) -> list[str]:

@@ -17,6 +17,7 @@ SECTIONS = [
     ("exercise", "合上页面写一遍", "Close the page and write it"),
     ("references", "参考", "References"),
 ]
+TAGS = "topics: [attention]\ndifficulty: 2\nfrequency: 1\n"  # sitekit/tags.py has all there are
 LABELS = {"zh": ("待写", "输出"), "en": ("To be written", "Output")}
 
 
@@ -28,7 +29,7 @@ def page(slug: str, language: str) -> str:
         f'```python title="{snippet}.py"\n--8<-- "{snippet}.py"\n```\n\n'
         f'<!--pytest-codeblocks:expected-output-->\n```text title="{output}"\n--8<-- "{snippet}.out"\n```\n\n'
     )
-    body = [f"---\ntitle: {slug}\ndescription: {todo}\n---\n\n# {slug}\n\n"]
+    body = [f"---\ntitle: {slug}\ndescription: {todo}\n{TAGS}---\n\n# {slug}\n\n"]
     for anchor, chinese, english in SECTIONS:
         heading = chinese if language == "zh" else english
         body.append(f"## {heading} {{ #{anchor} }}\n\n" + (code if anchor == "code" else f"{todo}\n\n"))
