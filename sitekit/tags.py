@@ -4,7 +4,8 @@
     difficulty: 2
     frequency: 3
 
-The line ``[[tags]]`` on a page becomes the days by each of the three. The words below are all there are.
+The line ``[[tags]]`` on a page becomes the days by each of the three. The words below are all there are. A
+page that states none of the three shows none; a test holds the days to theirs.
 """
 
 from __future__ import annotations
@@ -80,17 +81,19 @@ def front_matter(text: str) -> dict[str, Any]:
 
 
 def read_tags(text: str) -> list[Tag]:
-    """Return the tags of a day, in the order of ``KINDS``.
+    """Return the tags of a day, in the order of ``KINDS``; none if its front matter has none of the three.
 
     Args:
         text: the page, with its front matter.
 
     Raises:
-        TagError: one of the three is missing.
+        TagError: some are there and one of the three is missing.
         TagError: a value is none of the known ones.
     """
     meta = front_matter(text)
-    tags = []
+    tags: list[Tag] = []
+    if not meta.keys() & VALUES.keys():
+        return tags
     for kind, known in VALUES.items():
         values = meta.get(kind)
         values = values if isinstance(values, list) else [] if values is None else [values]
@@ -160,6 +163,8 @@ class TagPreprocessor(Preprocessor):
             tags = read_tags(path.read_text(encoding="utf-8-sig"))
         except TagError as error:
             refuse(self.md, 1, str(error))
+            return lines
+        if not tags:
             return lines
         at = next((index for index, line in enumerate(lines, 1) if line.startswith("# ")), 0)
         return lines[:at] + tag_line(tags, language) + lines[at:]

@@ -11,7 +11,7 @@ from markdown import Markdown
 from sitekit.indexes import day_paths
 from sitekit.new_day import page
 from sitekit.pages import SITES, PageError
-from sitekit.tags import KINDS, VALUES, Tag, TagError, list_tags, read_tags
+from sitekit.tags import KINDS, Tag, list_tags, read_tags
 
 FRONT = "---\ntitle: A day\ntopics: [attention, losses]\ndifficulty: 2\nfrequency: 3\n---\n\n# A { #top }\n"
 
@@ -89,8 +89,7 @@ def test_a_new_day_has_tags() -> None:
         Tag("difficulty", "2"),
         Tag("frequency", "1"),
     ]
-    with pytest.raises(TagError, match="topics"):
-        read_tags("# A\n")
+    assert read_tags("# A\n") == []
 
 
 def test_both_languages_say_the_same_of_a_day() -> None:
@@ -99,7 +98,8 @@ def test_both_languages_say_the_same_of_a_day() -> None:
         for language in SITES
     ]
     assert said[0] == said[1]
-    assert all({tag.kind for tag in tags} == set(KINDS) == set(VALUES) for tags in said[0].values())
+    without = [name for name, tags in said[0].items() if {tag.kind for tag in tags} != set(KINDS)]
+    assert not without, f"docs/zh/days: {without} state no topics, difficulty and frequency"
 
 
 @pytest.mark.parametrize("language", SITES)
