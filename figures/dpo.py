@@ -55,10 +55,10 @@ def loss_curve(lang: str) -> Figure:
     across: list[tuple[float, Words]] = [(h, f"{h:.0f}".replace("-", "−")) for h in marks[::2]]
     upper = Axes(figure, 50, 44, 370, 220, x=(-40, 40), y=(0, 4.5))
     upper.ticks(across, [(value, str(value)) for value in range(5)])
-    upper.names(("h（nats）", "h (nats)"), ("损失 −logsigmoid(βh)（nats）", "loss −logsigmoid(βh) (nats)"))
+    upper.names("h (nats)", ("损失 −logsigmoid(βh)（nats）", "loss −logsigmoid(βh) (nats)"))
     lower = Axes(figure, 50, 366, 370, 260, x=(-40, 40), y=(0, 0.5))
     lower.ticks(across, [(tenths / 10, f"{tenths / 10:g}") for tenths in range(6)])
-    lower.names(("h（nats）", "h (nats)"), ("梯度权重 βσ(−βh)", "weight of the gradient βσ(−βh)"))
+    lower.names("h (nats)", ("梯度权重 βσ(−βh)", "weight of the gradient βσ(−βh)"))
     for axes, series, top in ((upper, loss, 4.5), (lower, weight, 0.5)):
         for beta, ink, dash, mark in BETAS:
             axes.curve([(h, y) for h, y in series[beta].items() if y <= top], ink, dash=dash, slack=1e-9)

@@ -37,7 +37,7 @@ LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)\s]+)(?=\))")
 TITLE = re.compile(r'title="([^"]*)"')
 OUTPUT = "pytest-codeblocks:expected-output"
 INTRODUCTION = {
-    "zh": "本笔记本由[{title}]({url})一页生成，文字、代码与输出都是那一页的。它只需要 `llmcore`："
+    "zh": "本笔记本由 [{title}]({url}) 一页生成，文字、代码与输出都是那一页的。它只需要 `llmcore`："
     "在项目目录里运行 `python -m pip install .`，然后启动 Jupyter。",
     "en": "This notebook is made of the page [{title}]({url}): its words, its code, its outputs. It needs "
     "`llmcore` alone: run `python -m pip install .` in a checkout of the project, then start Jupyter.",
