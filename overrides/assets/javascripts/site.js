@@ -1,4 +1,16 @@
 // Small things the theme leaves open. The pages are complete without any of it.
+
+// What scrolls sideways can be reached by keyboard; what does not is no extra stop. A phone that is turned changes which.
+const reach = () => {
+  for (const box of document.querySelectorAll(".md-typeset div.formula, .md-typeset figure, .md-typeset__scrollwrap")) {
+    const wide = box.scrollWidth > box.clientWidth + 1;
+    box.toggleAttribute("data-wide", wide);
+    if (wide) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+};
+addEventListener("resize", reach);
+
 document$.subscribe(() => {
   // The header survives instant navigation, so the language switch follows the page; it keeps the heading one is at.
   const twin = document.querySelector("link[data-twin]");
@@ -10,10 +22,7 @@ document$.subscribe(() => {
   const query = dialog && dialog.querySelector("input[name=query]");
   if (query && !dialog.hasAttribute("aria-label")) dialog.setAttribute("aria-label", query.getAttribute("aria-label"));
 
-  // What scrolls sideways can be reached by keyboard; what does not is no extra stop.
-  for (const box of document.querySelectorAll(".md-typeset div.formula, .md-typeset figure, .md-typeset__scrollwrap"))
-    box.toggleAttribute("data-wide", box.scrollWidth > box.clientWidth + 1);
-  for (const box of document.querySelectorAll("[data-wide]")) box.tabIndex = 0;
+  reach();
 
   // The copy button of a block of code stands in a landmark, and a page has dozens of the same.
   for (const nav of document.querySelectorAll(".md-code__nav")) nav.setAttribute("role", "presentation");
