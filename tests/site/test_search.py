@@ -14,7 +14,7 @@ from markdown import Markdown
 from sitekit.pages import ROOT, SITES
 
 QUERIES = ROOT / "tests" / "site" / "queries"
-MOST = 283 * 1024  # bytes of a first visit of a day, with what a host can compress compressed
+MOST = 283_000  # bytes of a first visit of a day, with what a host can compress compressed
 COMPRESSED = {".css", ".html", ".js", ".json", ".svg", ".xml"}
 FOUND = """() => [...document.querySelectorAll(".md-search-result__item")].slice(0, 3).map(
   item => [...item.querySelectorAll(":scope > a, :scope > details > a")].map(link => link.href))"""
@@ -119,10 +119,18 @@ def visit(reader: Any, built_site: Path, path: str, seconds: float = 1) -> dict[
     return sizes
 
 
-def test_the_index_is_fetched_when_somebody_is_about_to_search(reader: Any, built_site: Path) -> None:
-    sizes = visit(reader, built_site, "days/self-attention/")
+@pytest.mark.parametrize("day", sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md")))
+def test_a_first_visit_is_light(reader: Any, built_site: Path, day: str) -> None:
+    sizes = visit(reader, built_site, f"days/{day}/")
+    fonts = {Path(url).name for url in sizes if url.endswith(".woff2")}
+    assert "KaTeX_Main-Regular.woff2" in fonts
+    assert not fonts & {"KaTeX_AMS-Regular.woff2"}, "one letter of blackboard bold needs no whole font"
     assert not [url for url in sizes if "search_index" in url]
     assert 0 < sum(sizes.values()) <= MOST, sizes
+
+
+def test_the_index_is_fetched_when_somebody_is_about_to_search(reader: Any) -> None:
+    reader.goto("days/self-attention/", wait_until="networkidle")
     with reader.expect_response("**/search_index.json"):
         reader.locator("input[name=query]").focus()
 
