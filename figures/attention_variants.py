@@ -18,6 +18,13 @@ KINDS = (
     ("MQA", 1, "green", "9 4", "square"),
 )
 
+# layers, heads, kv heads, head_dim; as in snippets/attention-variants/kv_bytes.py
+PLAYED = {
+    "Llama 3 8B": [32, 32, 8, 128],
+    "Llama 3 70B": [80, 64, 8, 128],
+    "SmolLM2-135M": [30, 9, 3, 64],
+}
+
 
 def _kv_head_of(num_heads: int, num_kv_heads: int) -> list[int]:
     """Which kv head each query head reads."""
@@ -86,6 +93,8 @@ def kv_bytes(lang: str) -> Figure:
     figure = Figure(
         lang,
         height=400,
+        play="kv-cache",
+        values=PLAYED,
         title=("KV 缓存随上下文长度的增长", "KV cache against context length"),
         desc=(
             f"双对数折线图，横轴为上下文 1k 到 128k 个 token，纵轴为 GiB，三条平行的直线：{zh}。虚线是模型权"

@@ -32,6 +32,7 @@ def loss_curve(lang: str) -> Figure:
     figure = Figure(
         lang,
         height=680,
+        play="dpo-beta",
         title=("DPO 损失与梯度权重随 h 的变化", "The DPO loss and the weight of its gradient against h"),
         desc=(
             "两张曲线图，横轴是 h，即策略与参考模型对数概率之差在 chosen 与 rejected 之间的差，从 −40 到 "

@@ -8,7 +8,7 @@ from llmcore.attention import attention_weights
 from llmcore.heads import merge_heads, split_heads
 from llmcore.masks import causal_mask
 from llmcore.multi_head import MultiHeadAttention
-from sitekit.svg import Axes, Figure, Words, decimals
+from sitekit.svg import Axes, Figure, Words, decimals, steady
 
 
 def _shape(tensor: torch.Tensor) -> str:
@@ -145,6 +145,14 @@ def weights(lang: str) -> Figure:
     return figure
 
 
+def _spread_scores() -> list[float]:
+    """q · k / √d of one query and eight keys: the scores that the reader scales, to two decimals."""
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(1, 64, generator=generator, dtype=torch.float64)
+    key = torch.randn(8, 64, generator=generator, dtype=torch.float64)
+    return [round(steady(float(score), 0.01), 2) for score in (query @ key.mT)[0] / 64**0.5]
+
+
 def scaling(lang: str) -> Figure:
     """What 1, 1/√d and 1/d do to the spread of the scores and to the softmax."""
     generator = torch.Generator().manual_seed(0)
@@ -162,6 +170,8 @@ def scaling(lang: str) -> Figure:
     figure = Figure(
         lang,
         height=640,
+        play="softmax",
+        values=_spread_scores(),
         title=(
             "为什么除以 √d：分数的标准差与最大权重",
             "Why divide by √d: spread of the scores and the largest weight",
@@ -208,6 +218,7 @@ def mask_alignment(lang: str) -> Figure:
     figure = Figure(
         lang,
         height=388,
+        play="mask",
         title=("因果掩码：左上对齐与右下对齐", "Causal mask: aligned top-left or bottom-right"),
         desc=(
             "四个掩码，行是 query，列是 key，打勾处可见。2 个 query、4 个 key：左上对齐时两个 query 只看到 "

@@ -8,16 +8,20 @@ on slate. Meaning never hangs on a colour alone. What is written is a `str`, or 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
+from typing import Any
 
 Words = str | tuple[str, str]
 Point = tuple[float, float]
 
 LANGUAGES = ("zh", "en")
+PLAYS = Path(__file__).resolve().parents[1] / "overrides" / "assets" / "javascripts" / "figures"
 WIDTH = 500
 TEXT = 17
 INKS = {
@@ -52,6 +56,11 @@ def decimals(value: float, digits: int, slack: float = 1e-3) -> str:
     return f"{steady(value, 10.0**-digits, slack) + 0.0:.{digits}f}".replace("-", "−")
 
 
+def plays() -> list[str]:
+    """The figures that a reader can play with, by the name of their module."""
+    return sorted(path.stem for path in PLAYS.glob("*.js"))
+
+
 def width_of(text: str, size: float) -> float:
     """The width of `text`, estimated on the wide side, since every device has a font of its own."""
 
@@ -81,13 +90,30 @@ class Figure:
         desc: what it shows, to somebody who cannot see it.
         caption: stands under it, in sight; `backticks` become code.
         width: of the drawing. Wider than 500, text of the default size is too small on a phone.
+        play: the module of overrides/assets/javascripts/figures/ that lets the reader move things below it.
+        values: what that module is given, as JSON.
+
+    Raises:
+        ValueError: if the language is unknown, or no module has the name `play`.
     """
 
     def __init__(
-        self, lang: str, *, height: float, title: Words, desc: Words, caption: Words, width: float = WIDTH
+        self,
+        lang: str,
+        *,
+        height: float,
+        title: Words,
+        desc: Words,
+        caption: Words,
+        width: float = WIDTH,
+        play: str = "",
+        values: Any = None,
     ) -> None:
         if lang not in LANGUAGES:
             raise ValueError(f"{lang=} must be one of {LANGUAGES}")
+        if play and play not in (names := plays()):
+            raise ValueError(f"{play=} must be one of {names}")
+        self.play, self.values = play, values
         self.lang, self.width, self.height = lang, width, height
         self.title, self.desc, self.caption = self.say(title), self.say(desc), self.say(caption)
         self.lines: list[str] = []
@@ -262,8 +288,11 @@ class Figure:
         """The whole `<figure>` under its `name`, as one block of raw HTML without an empty line."""
         key, size = f"fig-{name}", f'width="{number(self.width)}" height="{number(self.height)}"'
         caption = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(self.caption, quote=False))
+        play = f' data-play="{self.play}"' if self.play else ""
+        if self.values is not None:
+            play += f" data-values='{escape(json.dumps(self.values, separators=(',', ':')))}'"
         head = [
-            f'<figure class="fig" id="{key}">',
+            f'<figure class="fig" id="{key}"{play}>',
             f'<svg viewBox="0 0 {number(self.width)} {number(self.height)}" {size}'
             f' style="max-width:100%;height:auto" font-size="{TEXT}" text-anchor="middle" fill="currentColor"'
             f' role="img" aria-labelledby="{key}-title {key}-desc" data-search-exclude="">',

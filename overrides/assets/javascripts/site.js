@@ -31,3 +31,30 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest && event.target.closest("a.twin");
   if (link && location.hash) link.hash = location.hash;
 }, true);
+
+// A figure to play with (figure[data-play]): its module, what all of them share (play.js) and their style come when the reader
+// comes near, on pages that have one and on no other. Plain scripts, as a page opened from a folder may load no module.
+(() => {
+  const assets = new URL("../", document.currentScript.src);
+  const coming = {};
+  /** Load a file, once; what did not come is asked for again, and the drawn figure stands for itself. */
+  const load = (file) => (coming[file] ||= new Promise((done, failed) => {
+    const style = file.endsWith(".css");
+    const node = document.createElement(style ? "link" : "script");
+    const onerror = () => (delete coming[file], failed());
+    Object.assign(node, {rel: "stylesheet", async: false, onload: done, onerror});
+    node[style ? "href" : "src"] = new URL(file, assets);
+    document.body.append(node);
+  }));
+  const near = new IntersectionObserver((seen) => {
+    for (const {target, isIntersecting} of seen) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      Promise.all(["stylesheets/play.css", "javascripts/play.js", `javascripts/figures/${target.dataset.play}.js`].map(load))
+        .then(() => play.start(target), () => {});
+    }
+  }, {rootMargin: "0px 0px 100% 0px"});
+  const watch = () => document.querySelectorAll("figure[data-play]").forEach((one) => near.observe(one));
+  watch(); // from a folder (file:) the theme announces no page
+  document$.subscribe(watch);
+})();
