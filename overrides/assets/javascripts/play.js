@@ -66,7 +66,8 @@ const play = (() => {
     const words = el("p", {class: "play-words", id: `${id}-words`, role: "status"});
     const handles = {};
     figure.after(el("section", {class: "play", "aria-labelledby": id, "data-search-exclude": ""},
-      el("p", {class: "play-title", id}, title), el("div", {class: "play-controls"}, ...parts.map((part) => part.node)), board, words));
+      el("p", {class: "play-title", id}, title), el("div", {class: "play-controls"}, ...parts.filter((part) => part.node.tagName !== "BUTTON").map((part) => part.node),
+        el("p", {class: "play-buttons"}, ...parts.filter((part) => part.node.tagName === "BUTTON").map((part) => part.node))), board, words));
 
     function show() {
       for (const part of parts) part.show();
@@ -96,11 +97,14 @@ const play = (() => {
       svg.setPointerCapture(event.pointerId);
       event.preventDefault();
     });
+    // A browser heeds touch-action on the whole drawing only, on which a finger should scroll the page.
+    svg.addEventListener("touchstart", (event) => event.target.closest("[data-hook]") && event.preventDefault(), {passive: false});
     svg.addEventListener("pointermove", (event) => held && move(held, event));
     for (const name of ["pointerup", "pointercancel"]) svg.addEventListener(name, () => setTimeout(() => (held = null)));
     svg.addEventListener("click", (event) => !held && moves.tap && move("tap", event));
     show();
   }
 
-  return {start, short, list, clamp, text, ink, left: 'text-anchor="start"', right: 'text-anchor="end"'};
+  return {start, short, list, clamp, text, ink, left: 'text-anchor="start"', right: 'text-anchor="end"',
+    clear: 'stroke="var(--md-code-bg-color)" stroke-width="4" paint-order="stroke"'}; // a text that a line passes behind
 })();

@@ -34,8 +34,8 @@ play["dpo-beta"] = (() => {
     const floor = part.y + part.high;
     let svg = `<path d="M${LEFT} ${part.y}V${floor}h${WIDE}" fill="none" stroke="currentColor" stroke-width="1.2"/>` + play.text(8, part.y - 18, name, `${play.left} font-weight="700"`);
     for (const [share, words] of ticks)
-      svg += `<path d="M${LEFT} ${up(part, share)}h${WIDE}" stroke="currentColor" stroke-width=".8" stroke-opacity=".25"/>` + play.text(LEFT - 7, up(part, share) + 6, words, play.right);
-    for (const h of [-40, -20, 0, 20, 40]) svg += play.text(across(h), floor + 20, play.short(h));
+      svg += `<path d="M${LEFT} ${up(part, share)}h${WIDE}" stroke="currentColor" stroke-width=".8" stroke-opacity=".25"/>` + play.text(LEFT - 7, up(part, share) + 5, words, play.right);
+    for (const h of [-40, -20, 0, 20, 40]) svg += play.text(across(h), floor + 25, play.short(h));
     return svg;
   }
 
@@ -51,7 +51,7 @@ play["dpo-beta"] = (() => {
       + play.text(488, 22, say("虚线：β = 0.1", "dashed: β = 0.1"), play.right)
       + frame(LOWER, say("梯度权重 βσ(−βh)", "weight of the gradient βσ(−βh)"), [[0, 0], [0.5, play.short(beta / 2)], [1, play.short(beta)]])
       + curve(LOWER, (x) => weight(beta, x) / beta, bold("green")) + spot(LOWER, pull / beta)
-      + play.text(LEFT + WIDE / 2, 466, say("h（nats）", "h (nats)"));
+      + play.text(LEFT + WIDE / 2, 469, say("h（nats）", "h (nats)"));
     const words = say(
       `β = ${beta}，h = ${play.short(h)}：隐式奖励之差 βh = ${play.short(margin(beta, h))}，隐式奖励给出的 chosen 胜率 σ(βh) = ${play.short(sigmoid(beta * h))}，损失 ${play.short(cost)}，梯度权重 ${play.short(pull)}，是上限 β 的 ${Math.round((100 * pull) / beta)}%。`,
       `β = ${beta}, h = ${play.short(h)}: margin of the implicit rewards βh = ${play.short(margin(beta, h))}, so chosen wins with σ(βh) = ${play.short(sigmoid(beta * h))}; loss ${play.short(cost)}; weight of the gradient ${play.short(pull)}, ${Math.round((100 * pull) / beta)}% of its bound β.`);

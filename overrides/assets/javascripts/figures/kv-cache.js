@@ -34,7 +34,7 @@ play["kv-cache"] = (() => {
         + `<rect x="20" y="${y + 10}" width="460" height="30" fill="none" stroke="currentColor" stroke-opacity=".35" stroke-dasharray="3 4"/>`
         + `<rect data-bar="${kind.name}" x="20" y="${y + 10}" width="${wide(now)}" height="30" fill="${play.ink("orange")}"/>`
         + `<rect x="20" y="${y + 10}" width="${wide(fed)}" height="30" fill="${play.ink("blue")}"/>`;
-      for (let at = length; at < now; at++) // where a decoded token begins
+      for (let at = length; at < now && wide(1) > 3; at++) // where a decoded token begins, if there is room
         svg += `<path d="M${20 + wide(at)} ${y + 10}v30" stroke="var(--md-default-bg-color,#fff)" stroke-width="1.5"/>`;
     });
     svg += `<rect x="20" y="252" width="14" height="14" fill="${play.ink("blue")}"/>${play.text(42, 265, say("prefill 写入", "by prefill"), play.left)}`

@@ -2,7 +2,7 @@
 play.mask = (() => {
   const {say} = study;
   const MOST = 8; // queries and keys at most, and the window from which on there is none
-  const [LEFT, TOP, WIDE, HIGH] = [46, 34, 44, 40]; // the grid and its cells
+  const [LEFT, TOP, WIDE, HIGH] = [56, 34, 44, 40]; // the grid and its cells
   const HEIGHT = TOP + MOST * HIGH + 24;
 
   /** The last key that a query may see, the first being 0; a query before the first key has a negative one. */
@@ -30,13 +30,13 @@ play.mask = (() => {
     for (let key = 0; key < keys; key++) svg += play.text(LEFT + (key + 0.5) * WIDE, TOP - 10, `k${key}`);
     rows.forEach((row, index) => {
       const [y, none] = [TOP + index * HIGH, !row.includes(true)];
-      svg += play.text(LEFT - 8, y + 26, `q${index}`, `${play.right}${index === query ? ' font-weight="700"' : ""}`);
+      svg += play.text(LEFT - 16, y + 26, `q${index}`, `${play.right}${index === query ? ' font-weight="700"' : ""}`);
       row.forEach((on, key) => {
         const fill = on ? play.ink("blue") : none ? play.ink("orange") : "currentColor";
         svg += `<rect x="${LEFT + key * WIDE}" y="${y}" width="${WIDE}" height="${HIGH}" fill="${fill}" fill-opacity="${on ? 0.38 : none ? 0.22 : 0.08}" stroke="currentColor" stroke-width=".8"/>`;
         if (on || none) svg += play.text(LEFT + (key + 0.5) * WIDE, y + 26, on ? "✓" : "✕");
       });
-      if (none) svg += play.text(LEFT + MOST * WIDE + 8, y + 26, say("看不到", "sees none"), play.left);
+      if (none) svg += play.text(LEFT + MOST * WIDE + 10, y + 26, say("看不到", "sees none"), play.left);
     });
     svg += `<rect x="${LEFT - 2}" y="${TOP + query * HIGH}" width="${keys * WIDE + 4}" height="${HIGH}" fill="none" stroke="currentColor" stroke-width="3.5" rx="3"/>`;
     const edge = own.length ? [LEFT + Number(own[0].slice(1)) * WIDE, TOP + (query + 0.5) * HIGH] : null;
@@ -65,8 +65,8 @@ play.mask = (() => {
   };
 
   const build = () => ({
-    title: say("动手：拖动右下角改变长度，拖动所选那一行的左边缘改变窗口，点一行选中它",
-      "Try it: drag the lower right corner to change the lengths, the left edge of the chosen row to change the window; click a row to choose it"),
+    title: say("动手：拖右下角改长度，拖所选那一行的左边缘改窗口，点一行选中它",
+      "Try it: drag the corner (lengths) or the left edge of the chosen row (window); click a row to choose it"),
     size: [500, HEIGHT],
     controls: {
       side: {label: say("对齐", "Alignment"), value: "bottom", options: {top: say("左上", "top-left"), bottom: say("右下", "bottom-right")}},

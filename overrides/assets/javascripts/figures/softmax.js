@@ -30,16 +30,15 @@ play.softmax = (() => {
     const row = scores(spread, d, state.scale, temperature(state.temperature));
     const shares = weights(row);
     const top = shares.indexOf(Math.max(...shares));
-    const [floor, high, wide] = [226, 180, 56];
-    const even = floor - high / shares.length;
-    let svg = play.text(488, even - 7, `1/${shares.length}`, play.right)
-      + `<path d="M22 ${floor}h466" stroke="currentColor" stroke-width="1.2"/><path d="M22 ${even}h466" stroke="currentColor" stroke-dasharray="5 4" stroke-opacity=".7"/>`;
+    const [floor, high, wide] = [226, 170, 52];
+    const level = (share, words, look) => `<path d="M20 ${floor - high * share}h430" stroke="currentColor" ${look}/>` + play.text(458, floor - high * share + 6, words, play.left);
+    let svg = level(0, "0", 'stroke-width="1.2"') + level(1 / shares.length, `1/${shares.length}`, 'stroke-dasharray="5 4" stroke-opacity=".7"') + level(1, "1", 'stroke-opacity=".25"');
     shares.forEach((share, key) => {
       const x = 26 + key * wide;
       svg += `<rect data-weight="${key}" x="${x}" y="${floor - high * share}" width="${wide - 10}" height="${high * share}" fill="${play.ink(key === top ? "orange" : "blue")}"/>`
-        + play.text(x + 23, floor - high * share - 9, share.toFixed(2)) + play.text(x + 23, floor + 20, `k${key}`) + play.text(x + 23, floor + 43, play.short(row[key]), 'fill-opacity=".8" font-size="17"');
+        + play.text(x + 21, floor - high * share - 9, share.toFixed(2), play.clear) + play.text(x + 21, floor + 20, `k${key}`) + play.text(x + 21, floor + 43, Math.abs(row[key]) < 1 ? row[key].toFixed(2).replace("-", "−") : play.short(row[key]), 'fill-opacity=".8"');
     });
-    svg += play.text(22, 20, say("柱：权重；最下一行：softmax 之前的分数", "bars: weights; last line: scores before the softmax"), play.left);
+    svg += play.text(20, 20, say("柱：权重；最下一行：softmax 之前的分数", "bars: weights; last line: scores before the softmax"), play.left);
     const [most, spreadNow] = [Math.log(shares.length), entropy(shares)];
     const words = say(
       `最大权重 ${play.short(shares[top])}（k${top}），熵 ${play.short(spreadNow)} nats（均匀时 ${play.short(most)}），最大权重对自己分数的导数 p(1 − p) = ${play.short(slope(shares))}。`,
