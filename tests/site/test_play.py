@@ -282,7 +282,7 @@ def test_a_finger_drags_without_scrolling_the_page(chromium: Any, address: str) 
     for kind, down in (("touchStart", 0), ("touchMove", 30), ("touchMove", 60), ("touchEnd", 60)):
         points = [] if kind == "touchEnd" else [{"x": x, "y": y + down}]
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    panel.get_by_text("q4", exact=True).wait_for()
+    panel.get_by_text("q4", exact=True).wait_for(timeout=30_000)
     assert panel.get_by_role("slider", name="Queries").input_value() == "5"
     assert page.evaluate("scrollY") == before
     context.close()

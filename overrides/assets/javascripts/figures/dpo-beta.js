@@ -49,6 +49,7 @@ play["dpo-beta"] = (() => {
       + curve(UPPER, (x) => loss(0.1, x) / TOP, 'stroke="currentColor" stroke-dasharray="3 4" stroke-opacity=".7" stroke-width="1.5"')
       + curve(UPPER, (x) => loss(beta, x) / TOP, bold("blue"))
       + play.text(488, 22, say("虚线：β = 0.1", "dashed: β = 0.1"), play.right)
+      + (cost > TOP ? play.text(across(h) + 16, UPPER.y + 6, `↑ ${play.short(cost)}`, `${play.left} ${play.clear}`) : "")
       + frame(LOWER, say("梯度权重 βσ(−βh)", "weight of the gradient βσ(−βh)"), [[0, 0], [0.5, play.short(beta / 2)], [1, play.short(beta)]])
       + curve(LOWER, (x) => weight(beta, x) / beta, bold("green")) + spot(LOWER, pull / beta)
       + play.text(LEFT + WIDE / 2, 469, say("h（nats）", "h (nats)"));
