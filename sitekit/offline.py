@@ -44,7 +44,7 @@ def build(folder: Path, ledger: dict[str, Any] | None = None) -> None:
             extra["verified"] = verified(ledger, language)
         target = folder / FOLDERS[language]
         changes = {"use_directory_urls": False, "extra": extra}
-        build_with(changes, config, "offline", "--quiet", "-d", str(target))
+        build_with(changes, config, "offline", "-d", str(target))
         index = (target / "search" / "search_index.json").read_text(encoding="utf-8")
         (target / "search" / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
         for name in UNUSED:

@@ -52,8 +52,8 @@ class QuestionExtension(Extension):
     """The Markdown extension ``sitekit.questions``."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Register after inline markup; nothing else looks at these words."""
-        md.treeprocessors.register(QuestionTreeprocessor(md), "questions", 4)
+        """Register after inline markup (20), and before MkDocs notes the anchors to which links may lead (5)."""
+        md.treeprocessors.register(QuestionTreeprocessor(md), "questions", 7)
 
 
 def makeExtension(**kwargs: object) -> QuestionExtension:

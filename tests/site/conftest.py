@@ -21,6 +21,8 @@ from sitekit.built import FOLDERS
 from sitekit.chromium import NO_CHROMIUM, find_chromium
 from sitekit.pages import ROOT, SITES
 
+CAUGHT: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8"}
+
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves a folder and says nothing."""
@@ -41,9 +43,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         address = f"http://127.0.0.1:{server.server_port}/"
         env = os.environ | {"SITE_URL": address, "SITE_URL_EN": f"{address}en/", "NO_MKDOCS_2_WARNING": "1"}
         for language, config in SITES.items():
-            command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", config, "-d"]
-            done = subprocess.run([*command, str(site / FOLDERS[language])], cwd=ROOT, env=env, check=False)
-            assert not done.returncode, f"{config} does not build"
+            # Not quietly: MkDocs would not count its warnings, and --strict would let them pass.
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "-d"]
+            done = subprocess.run(
+                [*command, str(site / FOLDERS[language])], cwd=ROOT, env=env, check=False, **CAUGHT
+            )
+            assert not done.returncode, f"{config} does not build\n{done.stdout}"
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield site, address
