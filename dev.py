@@ -22,8 +22,8 @@ SETTINGS = {"PYTHONUTF8": "1", "NO_MKDOCS_2_WARNING": "1"}
 
 CONFIGS = ("mkdocs.yml", "mkdocs.en.yml")
 MKDOCS = [f"-m mkdocs build --strict -f {config}" for config in CONFIGS]
-ZENSICAL = [f"-m zensical build --clean --strict -f {config}" for config in CONFIGS]
-MADE = ["-m sitekit.anki", "-m sitekit.notebooks"]
+ZENSICAL = [*(f"-m zensical build --clean --strict -f {config}" for config in CONFIGS), "-m sitekit.feed"]
+MADE = ["-m sitekit.cards", "-m sitekit.feed", "-m sitekit.anki", "-m sitekit.notebooks"]
 LINKS = ["-m sitekit.downloads"]
 BUILD = [*MKDOCS, *MADE, *LINKS]
 LINT = ["-m ruff check .", "-m ruff format --check .", "-m pyright"]

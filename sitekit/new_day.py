@@ -1,5 +1,6 @@
 """Create the files of a new day: `python -m sitekit.new_day rope`."""
 
+import datetime
 import re
 import sys
 from pathlib import Path
@@ -29,7 +30,8 @@ def page(slug: str, language: str) -> str:
         f'```python title="{snippet}.py"\n--8<-- "{snippet}.py"\n```\n\n'
         f'<!--pytest-codeblocks:expected-output-->\n```text title="{output}"\n--8<-- "{snippet}.out"\n```\n\n'
     )
-    body = [f"---\ntitle: {slug}\ndescription: {todo}\n{TAGS}---\n\n# {slug}\n\n"]
+    front = f"title: {slug}\ndescription: {todo}\ndate: {datetime.date.today()}\n{TAGS}"
+    body = [f"---\n{front}---\n\n# {slug}\n\n"]
     for anchor, chinese, english in SECTIONS:
         heading = chinese if language == "zh" else english
         body.append(f"## {heading} {{ #{anchor} }}\n\n" + (code if anchor == "code" else f"{todo}\n\n"))

@@ -9,10 +9,7 @@ it, and an installed Chromium prints it: twice, as the contents can name pages o
 from __future__ import annotations
 
 import html
-import os
 import re
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
@@ -20,7 +17,7 @@ from urllib.parse import urldefrag, urljoin
 import pypdf
 
 from sitekit.built import FOLDERS, SITE, address, nav_pages, settings
-from sitekit.chromium import NO_CHROMIUM, find_chromium
+from sitekit.chromium import ChromiumError, run_chromium
 from sitekit.downloads import offer
 from sitekit.pages import SITES
 
@@ -166,29 +163,16 @@ def print_document(text: str, folder: Path, path: Path) -> None:
     Raises:
         PdfError: there is no Chromium, or it did not print.
     """
-    chromium = find_chromium()
-    if chromium is None:
-        raise PdfError(NO_CHROMIUM)
     path.parent.mkdir(parents=True, exist_ok=True)
     page = folder / "document.html"
     page.write_text(text, encoding="utf-8")
-    options = ["--headless", "--disable-gpu", "--no-pdf-header-footer", "--generate-pdf-document-outline"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        options.append("--no-sandbox")  # root in a container has no other way
+    options = ["--no-pdf-header-footer", "--generate-pdf-document-outline", "--virtual-time-budget=20000"]
     try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            command = [chromium, *options, f"--user-data-dir={profile}", "--virtual-time-budget=20000"]
-            done = subprocess.run(
-                [*command, f"--print-to-pdf={path.resolve()}", page.resolve().as_uri()],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
+        run_chromium(page, path, *options, f"--print-to-pdf={path.resolve()}")
+    except ChromiumError as error:
+        raise PdfError(str(error)) from error
     finally:
         page.unlink()
-    if done.returncode or not path.is_file():
-        raise PdfError(f"{chromium} did not print: {done.stderr.strip()[-500:]}")
 
 
 def page_numbers(path: Path) -> dict[str, int]:

@@ -54,7 +54,7 @@ def test_a_site_that_is_not_built_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_chromium_it_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf, "find_chromium", lambda: None)
+    monkeypatch.setattr("sitekit.chromium.find_chromium", lambda: None)
     with pytest.raises(pdf.PdfError, match=re.escape(NO_CHROMIUM)):
         pdf.print_document("<p>", tmp_path, tmp_path / "a.pdf")
 
