@@ -30,7 +30,8 @@ WORDS = {
 ATTRIBUTE = re.compile(r'(<[^<>]*?\s)(id|href|aria-labelledby)="([^"]*)"')
 HEADING = re.compile(r'<h([12])\b[^>]*?id="([^"]+)"[^>]*>(.*?)</h\1>', re.DOTALL)
 TAKEN_OUT = re.compile(
-    r'<aside class="downloads".*?</aside>|<a class="headerlink".*?</a>|<a class="md-content__button.*?</a>',
+    r'<aside class="downloads".*?</aside>|<p class="report".*?</p>'
+    r'|<a class="headerlink".*?</a>|<a class="md-content__button.*?</a>',
     re.DOTALL,
 )
 STYLE = """

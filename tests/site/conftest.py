@@ -22,6 +22,7 @@ from sitekit.chromium import NO_CHROMIUM, find_chromium
 from sitekit.pages import ROOT, SITES
 
 CAUGHT: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8"}
+REPOSITORY = "https://example.org/our/site"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -41,7 +42,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
     handler = functools.partial(Quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
-        env = os.environ | {"SITE_URL": address, "SITE_URL_EN": f"{address}en/", "NO_MKDOCS_2_WARNING": "1"}
+        env = os.environ | {"SITE_URL": address, "SITE_URL_EN": f"{address}en/", "REPOSITORY_URL": REPOSITORY}
+        env["NO_MKDOCS_2_WARNING"] = "1"
         for language, config in SITES.items():
             # Not quietly: MkDocs would not count its warnings, and --strict would let them pass.
             command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "-d"]

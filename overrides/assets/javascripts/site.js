@@ -11,6 +11,30 @@ const reach = () => {
 };
 addEventListener("resize", reach);
 
+// The heading of the section one is in stays in sight below the header, and reports of mistakes name the place one is at.
+// The heading is a line of its own: links to one that sticks would lead nowhere, and the theme's contents lose their place.
+let here, places = [];
+const follow = () => {
+  if (!here || !here.isConnected) return;
+  const line = document.querySelector(".md-header").offsetHeight;
+  const passed = (list, line) => list.filter((node) => node.offsetParent && node.getBoundingClientRect().top < line).pop();
+  const headings = places.filter((node) => node.matches("article > h2, h3.doc-heading"));
+  const heading = passed(headings, line);
+  here.hidden = !heading || passed(headings, line + 40) != heading; // the next one is there itself
+  if (heading && here.of != heading) {
+    here.of = heading;
+    here.firstChild.replaceChildren(...[...heading.cloneNode(true).childNodes].filter((node) => node.className != "headerlink"));
+    here.firstChild.href = "#" + heading.id;
+  }
+  const place = passed(places, line + 40);
+  for (const link of document.querySelectorAll("a[data-report]")) {
+    const url = new URL(link.href);
+    const text = url.searchParams.get("body").replace(/http\S*/, link.dataset.report + (place ? "#" + place.id : ""));
+    url.searchParams.set("body", text);
+    link.href = url;
+  }
+};
+addEventListener("scroll", follow, { passive: true });
 document$.subscribe(() => {
   // The header survives instant navigation, so the language switch follows the page; it keeps the heading one is at.
   const twin = document.querySelector("link[data-twin]");
@@ -26,6 +50,16 @@ document$.subscribe(() => {
 
   // The copy button of a block of code stands in a landmark, and a page has dozens of the same.
   for (const nav of document.querySelectorAll(".md-code__nav")) nav.setAttribute("role", "presentation");
+
+  const article = document.querySelector("article");
+  places = [...article.querySelectorAll(":is(h2, h3, h4, details)[id]")];
+  here = document.createElement("div");
+  here.className = "here";
+  here.ariaHidden = here.hidden = true;
+  here.append(document.createElement("a"), ...[...article.querySelectorAll("a[data-report]")].map((link) => link.cloneNode(true)));
+  for (const link of here.children) link.tabIndex = -1;
+  article.prepend(here);
+  follow();
 });
 document.addEventListener("click", (event) => {
   const link = event.target.closest && event.target.closest("a.twin");
