@@ -222,3 +222,38 @@ def test_a_printed_page_is_all_there_and_nothing_but_the_page(chromium: Any, add
     hidden = "list => list.filter(node => !node.lastElementChild.getBoundingClientRect().height).length"
     assert page.locator("article > details").evaluate_all(hidden) == 0
     context.close()
+
+
+@pytest.mark.parametrize("language", SITES)
+def test_the_name_of_a_row_stays_while_one_looks_along_it(reader: Any, language: str) -> None:
+    reader.set_viewport_size({"width": 360, "height": 740})
+    reader.goto(f"{FOLDERS[language]}days/attention-variants/")
+    table = reader.locator("#shapes ~ * table").first
+    box = table.locator("xpath=ancestor::*[contains(@class, 'md-typeset__scrollwrap')]")
+    assert box.evaluate("node => { node.scrollLeft = 1e4; return node.scrollLeft; }") > 20, (
+        "nothing to scroll"
+    )
+    first, last = (table.locator(f"tbody tr:first-child td:{which}-child") for which in ("first", "last"))
+    assert first.bounding_box()["x"] >= 0
+    assert last.bounding_box()["x"] + last.bounding_box()["width"] <= 360
+    assert last.bounding_box()["x"] >= first.bounding_box()["x"] + first.bounding_box()["width"]
+
+
+@pytest.mark.parametrize(
+    ("path", "heading"), [("nothing/here/", "没有这个页面"), ("en/no/", "Page not found")]
+)
+def test_what_is_missing_is_said_in_the_language_that_was_asked_for(
+    chromium: Any, address: str, built_site: Path, path: str, heading: str
+) -> None:
+    body = (built_site / "404.html").read_text(encoding="utf-8")  # a host has but one
+    context = chromium.new_context(base_url=address)
+    page = context.new_page()
+    page.route("**/" + path, lambda route: route.fulfill(status=404, body=body, content_type="text/html"))
+    page.goto(path, timeout=120_000)
+    page.locator(f"h1:text-is('{heading}')").wait_for()
+    page.wait_for_function("path => location.pathname + location.hash == path", arg=f"/{path}")
+    links = page.locator("article a").evaluate_all("list => list.map(node => node.href)")
+    assert {address, f"{address}en/", f"{address}en/../"} & set(links)
+    for link in links:
+        assert page.request.get(link).ok, link
+    context.close()
