@@ -52,7 +52,7 @@ class QuestionExtension(Extension):
     """The Markdown extension ``sitekit.questions``."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Register after inline markup (20), and before MkDocs notes the anchors to which links may lead (5)."""
+        """Register after inline markup (20), and before MkDocs notes to which anchors links may lead (5)."""
         md.treeprocessors.register(QuestionTreeprocessor(md), "questions", 7)
 
 

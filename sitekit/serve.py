@@ -1,8 +1,9 @@
 """Serve both languages while they are being written: ``python -m sitekit.serve``.
 
-One process, one port: Chinese at ``/``, English at ``/en/``. A saved page rebuilds its language, anything
-shared (a snippet, a module of llmcore, a template, a figure) both, and the browser reloads. A page that does
-not build prints what is wrong and where, and the last good version stays.
+One process, one port: Chinese at ``/``, English at ``/en/``. A saved page or snippet is rendered again with
+what gathers from it (sitekit/incremental.py); a module of llmcore, a template or a configuration builds both
+languages anew; then the browser reloads. A page that does not build prints what is wrong and where, and the
+last good version stays.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")  # a banner about other versions that helps no writer
 
 import click
 import watchdog.events
-from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import MkDocsException
 from mkdocs.livereload import LiveReloadServer
 
+from sitekit.incremental import Site
 from sitekit.pages import ROOT, SITES
 
 HOST = "127.0.0.1"
+Done = TypeVar("Done")
 WATCHED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "mkdocs.base.yml", *SITES.values())
 
 
@@ -108,6 +110,7 @@ class Server(LiveReloadServer):
 def builder(server: Server, root: Path, port: int) -> Callable[[], None]:
     """Return the function that builds what has changed since the last call; at first everything."""
     count = 0
+    sites: dict[str, Site] = {}
 
     def run() -> None:
         nonlocal count
@@ -120,28 +123,29 @@ def builder(server: Server, root: Path, port: int) -> Callable[[], None]:
                 and all(path.startswith(tuple(others)) for path in changed)
             ):
                 continue
+            start = time.perf_counter()
+            if changed and language in sites:
+                changes = {path for path in changed if not path.startswith(tuple(others))}
+                done, error = _attempt(lambda site=sites[language], changes=changes: site.refresh(changes))
+                if done or error:
+                    _say(": ".join([config_file, *([", ".join(done)] if done else [])]), start, error)
+                if done is not None or error:
+                    continue
             count += 1
             folder = root / f"{language}-{count}"
-            start = time.perf_counter()
-            error = _build(config_file, folder, port, language)
-            if error is None:
-                print(
-                    f"{time.strftime('%H:%M:%S')}  {config_file}: {time.perf_counter() - start:.1f} s",
-                    flush=True,
-                )
-            else:
-                print(
-                    f"{time.strftime('%H:%M:%S')}  {config_file}: not built. {error}",
-                    file=sys.stderr,
-                    flush=True,
-                )
+            site, error = _attempt(lambda name=config_file, folder=folder: _build(name, folder, port))
+            _say(config_file, start, error)
+            if site is None:
                 shutil.rmtree(folder, ignore_errors=True)
+                sites.pop(language, None)
                 if language in server.folders:  # the last good version stays
                     continue
                 folder.mkdir()
                 (folder / "index.html").write_text(
-                    f"<body><pre>{html.escape(error)}</pre></body>", encoding="utf-8"
+                    f"<body><pre>{html.escape(error or '')}</pre></body>", encoding="utf-8"
                 )
+            else:
+                sites[language] = site
             old = server.folders.get(language)
             server.folders[language] = folder
             if old is not None:
@@ -150,20 +154,31 @@ def builder(server: Server, root: Path, port: int) -> Callable[[], None]:
     return run
 
 
-def _build(config_file: str, folder: Path, port: int, language: str) -> str | None:
-    """Build one language into a new folder; return None, or what went wrong."""
+def _build(config_file: str, folder: Path, port: int) -> Site:
+    """Build one language into a new folder."""
     url = f"http://{HOST}:{port}/"
     os.environ["SITE_URL"], os.environ["SITE_URL_EN"] = url, url + "en/"
+    logging.getLogger("jieba").setLevel(logging.WARNING)
+    return Site(load_config(str(ROOT / config_file), site_dir=str(folder)), ROOT)
+
+
+def _attempt(function: Callable[[], Done]) -> tuple[Done | None, str | None]:
+    """Return what a function returns and None, or None and what went wrong."""
     try:
-        config = load_config(str(ROOT / config_file), site_dir=str(folder))
-        config.plugins.on_startup(command="serve", dirty=False)
-        logging.getLogger("jieba").setLevel(logging.WARNING)
-        build(config)
+        return function(), None
     except (MkDocsException, click.ClickException, SystemExit) as error:
-        return str(error).replace("Aborted with a BuildError!", "See above.")
+        return None, str(error).replace("Aborted with a BuildError!", "See above.")
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
+        return None, f"{type(error).__name__}: {error}"
+
+
+def _say(what: str, start: float, error: str | None) -> None:
+    """Print what was built, with the time it took, or why not."""
+    now = time.strftime("%H:%M:%S")
+    if error is None:
+        print(f"{now}  {what}: {time.perf_counter() - start:.1f} s", flush=True)
+    else:
+        print(f"{now}  {what}: not built. {error}", file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

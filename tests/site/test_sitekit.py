@@ -539,11 +539,16 @@ def test_a_busy_port_is_one_line(capfd):
 
 
 def test_only_the_language_that_changed_is_built_again(tmp_path, monkeypatch):
-    built = []
+    built, asked = [], []
 
-    def fake(config_file, folder, port, language):
-        built.append(language)
+    def refresh(changed):
+        asked.append(changed)
+        return ["days/dpo.md"] if changed == {str(docs / "zh" / "days" / "dpo.md")} else None
+
+    def fake(config_file, folder, port):
+        built.append({name: language for language, name in serve.SITES.items()}[config_file])
         folder.mkdir()
+        return SimpleNamespace(refresh=refresh)
 
     monkeypatch.setattr(serve, "_build", fake)
     server = cast("serve.Server", SimpleNamespace(folders={}, changed=set()))
@@ -553,6 +558,7 @@ def test_only_the_language_that_changed_is_built_again(tmp_path, monkeypatch):
         (set(), ["zh", "en"]),
         ({str(docs / "zh" / "plan.md")}, ["zh"]),
         ({str(docs / "en" / "days" / "dpo.md")}, ["en"]),
+        ({str(docs / "zh" / "days" / "dpo.md")}, []),  # that page alone
         ({str(docs / "figures" / "dpo" / "a.zh.svg")}, ["zh", "en"]),
         ({str(docs / "zh" / "plan.md"), str(serve.ROOT / "llmcore" / "dpo.py")}, ["zh", "en"]),
     ]
