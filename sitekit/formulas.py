@@ -61,7 +61,7 @@ class FormulaError(ValueError):
         self.position = position
 
 
-class _Engine:
+class Engine:
     """KaTeX in V8, started once per process (about 0.1 s).
 
     It lives and ends in a thread of its own: V8 may be freed only by the thread that started it or by
@@ -104,8 +104,9 @@ class _Engine:
 
 
 @cache
-def _engine() -> _Engine:
-    return _Engine()
+def engine() -> Engine:
+    """Return V8 with KaTeX in it; a second one in the same process, in another thread, would crash it."""
+    return Engine()
 
 
 @cache
@@ -119,7 +120,7 @@ def render(tex: str, *, display: bool = False) -> str:
     Raises:
         FormulaError: KaTeX does not accept it.
     """
-    answer = json.loads(_engine().eval(f"render({json.dumps(tex)}, {json.dumps(display)})"))
+    answer = json.loads(engine().eval(f"render({json.dumps(tex)}, {json.dumps(display)})"))
     if "error" in answer:
         raise FormulaError(answer["error"], answer["position"])
     return answer["html"]

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 import torch
-from py_mini_racer import MiniRacer
 
 from figures.attention_variants import PLAYED
 from llmcore.dpo import dpo_loss
 from llmcore.kv_cache import KVCache, kv_cache_bytes
 from llmcore.masks import causal_mask
 from llmcore.softmax import softmax
+from sitekit.formulas import engine
 from sitekit.pages import ROOT
 from sitekit.svg import PLAYS, Figure, plays
 from tests.site.test_figures import HAN
@@ -45,14 +45,14 @@ STUB = "var study = {say: (zh, en) => en, el() {}};"
 @pytest.fixture(scope="module")
 def call() -> Any:
     """Call a function of a module: `call("mask", "mask", {...})`."""
-    v8 = MiniRacer()
+    v8 = engine()
     v8.eval(STUB + (SCRIPTS / "play.js").read_text(encoding="utf-8"))
     for name in NAMES:
         v8.eval((PLAYS / f"{name}.js").read_text(encoding="utf-8"))
 
     def call(name: str, function: str, *arguments: Any) -> Any:
         given = ",".join(json.dumps(argument) for argument in arguments)
-        return json.loads(str(v8.eval(f"JSON.stringify(play[{json.dumps(name)}].{function}({given}))")))
+        return json.loads(v8.eval(f"JSON.stringify(play[{json.dumps(name)}].{function}({given}))"))
 
     return call
 
