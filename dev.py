@@ -60,6 +60,8 @@ TASKS = {
                    [*TESTS, "rivals"], ["-m tests.drift.rivals"], ("--write",)),
     "lint": Task("check style and types", [*TESTS, "lint"], LINT),
     "bench": Task("time and memory beside the library calls one would pick", ["torch"], ["-m benchmarks"]),
+    "bench-site": Task("the site beside a plain Material site: bytes, builds, Lighthouse (half an hour)",
+                       ["docs", "test"], ["-m benchmarks.site"]),
     "update-outputs": Task("run the published blocks, rewrite changed outputs", TESTS, UPDATE, ("docs",)),
     "figures": Task("draw the figures again", ["docs", "torch"], ["-m figures"]),
     "zensical": Task("build both languages with Material's successor", ["docs", "zensical"], ZENSICAL),

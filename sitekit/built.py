@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 import xml.etree.ElementTree as etree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,14 +95,14 @@ def read_page(path: Path) -> tuple[str, etree.Element]:
     if start < 0 or end < 0:
         raise BuiltError(f"{path}:1: no <article>")
     reader = _Reader(path)
-    reader.feed(_with_tex(text[start:end]) + "</article>")
+    reader.feed(change_formulas(text[start:end], _with_tex) + "</article>")
     reader.close()
     url = CANONICAL.search(text)
     return url[1] if url else "", reader.builder.close()
 
 
-def _with_tex(html: str) -> str:
-    """Return HTML in which each drawn formula is its TeX in ``<formula>``; most of a page is formulas."""
+def change_formulas(html: str, change: Callable[[str, bool], str]) -> str:
+    """Return HTML in which ``change`` has replaced each drawn formula, told whether it stands alone."""
     pieces: list[str] = []
     end = 0
     for start in FORMULA.finditer(html):
@@ -115,10 +115,14 @@ def _with_tex(html: str) -> str:
             if not depth:
                 end = html.index(">", tag.end()) + 1
                 break
-        tex = TEX.search(html, start.start(), end)
-        display = "1" if start[1] == "div" else ""
-        pieces.append(f'<formula display="{display}">{tex[1] if tex else ""}</formula>')
+        pieces.append(change(html[start.start() : end], start[1] == "div"))
     return "".join([*pieces, html[end:]])
+
+
+def _with_tex(formula: str, display: bool) -> str:
+    """Return the TeX of a drawn formula in ``<formula>``; most of a page is formulas."""
+    tex = TEX.search(formula)
+    return f'<formula display="{"1" if display else ""}">{tex[1] if tex else ""}</formula>'
 
 
 class _Reader(HTMLParser):

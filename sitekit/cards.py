@@ -153,5 +153,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except ChromiumError as error:
-        raise SystemExit(f"cards: {error}") from error
+    except ChromiumError as error:  # a site without its cards is a whole site
+        print(f"cards: {error}; every page that has none names the site's image", file=sys.stderr)

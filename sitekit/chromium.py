@@ -17,6 +17,7 @@ PLACES = (
     "C:/Program Files (x86)/Google/Chrome/Application/chrome.exe",
     "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
 )
+SECONDS = 600  # what hangs is not waited for
 NO_CHROMIUM = (
     "no Chromium found: install one (Debian and Ubuntu: apt install chromium; elsewhere: Chrome, Chromium or "
     "Edge), or name its program in the variable CHROMIUM"
@@ -53,12 +54,12 @@ def run_chromium(page: Path, makes: Path, *options: str) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--no-sandbox")  # root in a container has no other way
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(
-            [*command, f"--user-data-dir={profile}", page.resolve().as_uri()],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        command += [f"--user-data-dir={profile}", page.resolve().as_uri()]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise ChromiumError(f"{chromium} did not make {makes.name} in {SECONDS} s") from None
     if done.returncode or not makes.is_file():
         raise ChromiumError(f"{chromium} did not make {makes.name}: {done.stderr.strip()[-500:]}")

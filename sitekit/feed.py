@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sitekit.built import FOLDERS, SITE, address, nav_pages, settings
-from sitekit.pages import ROOT, SITES
-from sitekit.tags import front_matter
+from sitekit.pages import ROOT, SITES, FrontMatterError, front_matter
 
 ATOM = "http://www.w3.org/2005/Atom"
 
@@ -105,5 +104,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except FeedError as error:
+    except (FeedError, FrontMatterError) as error:
         raise SystemExit(f"feed: {error}") from error

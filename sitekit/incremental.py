@@ -21,9 +21,9 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
-GATHERS = re.compile(r"^\[\[\w+\]\]$", re.MULTILINE)
+GATHERS = re.compile(r"^\[\[\w+\]\]\s*$", re.MULTILINE)
 DOCUMENTS = re.compile(r"^::: ", re.MULTILINE)
-EMBEDDED = ("snippets/", "docs/figures/")
+EMBEDDED = ("snippets/", "docs/figures/", "benchmarks/", "tests/")
 
 
 class Kept(BasePlugin):

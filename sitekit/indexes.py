@@ -14,15 +14,15 @@ from typing import NamedTuple
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from sitekit.pages import ROOT, SITES, page_path, refuse
+from sitekit.pages import ROOT, SITES, FrontMatterError, front_matter, page_path, refuse
 from sitekit.values import ValueFormError, fill
 
-FORM = re.compile(r"\[\[(?P<index>questions|papers)\]\]\s*")
+FORM = re.compile(r"\[\[(?P<index>[a-z]+)\]\]\s*")  # [[tags]] has become sitekit.tags' by now
 DAY = re.compile(r"\bdays/(?P<slug>[\w-]+)\.md\b")
-TITLE = re.compile(r"^title: *\"?(?P<title>.*?)\"? *$", re.MULTILINE)
 HEADING = re.compile(r"#{2,3} (?P<text>.*?) \{ #(?P<id>[\w-]+)[^}]*\}\s*")
 QUESTION = re.compile(r'\?{3}\+? question (?P<name>[a-z0-9-]+) "(?P<text>.*)"\s*')
 PAPER = re.compile(r"(?:arxiv\.org/abs/|\barXiv:)(?P<id>\d{4}\.\d{4,5})")
+INDEXES = ("questions", "papers")
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 REFERENCES = "references"
 WORDS = {"zh": ("论文", "引用处", "：", "、"), "en": ("Paper", "Cited in", ": ", ", ")}
@@ -78,7 +78,6 @@ def read_day(path: Path, root: Path = ROOT) -> Day:
             raise ValueFormError(f"{where}:{number}: {error}") from error
 
     text = path.read_text(encoding="utf-8-sig")
-    title = TITLE.search(text)
     questions: list[Question] = []
     citations: list[Citation] = []
     anchor = place = fence = ""
@@ -100,7 +99,16 @@ def read_day(path: Path, root: Path = ROOT) -> Day:
         for match in PAPER.finditer(line):
             words = _entry(filled(line, number), match[0]) if section == REFERENCES else ""
             citations.append(Citation(number, match["id"], anchor, place, words))
-    return Day(path, title["title"] if title else path.stem, questions, citations)
+    return Day(path, title_of(path), questions, citations)
+
+
+def title_of(path: Path) -> str:
+    """Return the title that the front matter of a page states, or its name.
+
+    Raises:
+        FrontMatterError: the front matter cannot be read.
+    """
+    return str(front_matter(path.read_text(encoding="utf-8-sig")).get("title", path.stem))
 
 
 def _entry(line: str, link: str) -> str:
@@ -166,6 +174,9 @@ class IndexPreprocessor(Preprocessor):
         return shown
 
     def _index(self, name: str, number: int) -> list[str]:
+        if name not in INDEXES:
+            refuse(self.md, number, f"[[{name}]] is no index; there are {', '.join(INDEXES)} and tags")
+            return []
         path = page_path(self.md)
         language = path.parent.name if path else ""
         if path is None or language not in SITES:
@@ -173,6 +184,8 @@ class IndexPreprocessor(Preprocessor):
             return []
         try:
             days = read_days(language, path.parents[2])
+        except FrontMatterError:  # the page of the day says which
+            return []
         except ValueFormError as error:
             refuse(self.md, number, str(error))
             return []

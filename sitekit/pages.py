@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import yaml
 from markdown import Markdown
 from mkdocs.exceptions import BuildError
 
@@ -16,6 +18,32 @@ watch: Callable[[int | None, str], None] | None = None  # told of problems inste
 
 class PageError(BuildError):  # MkDocs prints a BuildError as one line
     """Something that must not be published; the message starts with the page and, if known, the line."""
+
+
+class FrontMatterError(ValueError):
+    """Front matter that cannot be read, or says what it must not; the message says what, ``line`` where."""
+
+    line = 1
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """Return the front matter of a page, empty if it has none.
+
+    Raises:
+        FrontMatterError: it is no YAML, or no table of names and values.
+    """
+    if not text.startswith("---\n") or "\n---\n" not in text:
+        return {}
+    try:
+        found = yaml.safe_load(text[4 : text.index("\n---\n", 3) + 1]) or {}
+    except yaml.YAMLError as error:
+        refused = FrontMatterError(f"front matter: {getattr(error, 'problem', error)}")
+        mark = getattr(error, "problem_mark", None)
+        refused.line = mark.line + 2 if mark else 1
+        raise refused from None
+    if not isinstance(found, dict):
+        raise FrontMatterError(f"front matter: {found!r} is no table of names and values")
+    return found
 
 
 def page_path(md: Markdown) -> Path | None:

@@ -21,8 +21,8 @@ from sitekit.chromium import ChromiumError, run_chromium
 from sitekit.downloads import offer
 from sitekit.pages import SITES
 
-# The front page is about the site, the API is the docstrings' home, the others need a browser to be of use.
-LEFT_OUT = re.compile(r"(index|quiz|questions|papers|tags)\.md|api/.*")
+# Of these some are about the site, the API is the docstrings' home, the others are of use in a browser alone.
+LEFT_OUT = re.compile(r"(index|site|quiz|questions|papers|tags)\.md|api/.*")
 WORDS = {
     "zh": {"contents": "目录", "from": "由网站的页面生成："},
     "en": {"contents": "Contents", "from": "Made of the pages of the site: "},

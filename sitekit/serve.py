@@ -35,7 +35,13 @@ from sitekit.pages import ROOT, SITES
 
 HOST = "127.0.0.1"
 Done = TypeVar("Done")
-WATCHED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "mkdocs.base.yml", *SITES.values())
+WATCHED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "benchmarks", "tests")
+WATCHED += ("mkdocs.base.yml", *SITES.values())
+
+
+def _passing(path: Path) -> bool:
+    """Say whether a file is a cache or what an editor keeps beside what is edited."""
+    return "__pycache__" in path.parts or path.name.startswith(".") or path.name.endswith("~")
 
 
 class Server(LiveReloadServer):
@@ -52,17 +58,12 @@ class Server(LiveReloadServer):
         """Rebuild when a file under ``path`` changes, and remember which; caches and backups do not count."""
 
         def callback(event: watchdog.events.FileSystemEvent) -> None:
-            changed = os.fsdecode(getattr(event, "dest_path", "") or event.src_path)
-            parts = Path(changed).parts
-            if (
-                event.is_directory
-                or "__pycache__" in parts
-                or parts[-1].startswith(".")
-                or parts[-1].endswith("~")
-            ):
+            paths = [os.fsdecode(path) for path in (event.src_path, getattr(event, "dest_path", "")) if path]
+            changed = {path for path in paths if not _passing(Path(path))}
+            if event.is_directory or not changed:
                 return
             with self._rebuild_cond:
-                self.changed.add(changed)
+                self.changed |= changed
                 self._want_rebuild = True
                 self._rebuild_cond.notify_all()
 
@@ -114,7 +115,8 @@ def builder(server: Server, root: Path, port: int) -> Callable[[], None]:
 
     def run() -> None:
         nonlocal count
-        changed, server.changed = server.changed, set()
+        with server._rebuild_cond:
+            changed, server.changed = server.changed, set()
         for language, config_file in SITES.items():
             others = [str(ROOT / "docs" / other) + os.sep for other in SITES if other != language]
             if (

@@ -11,14 +11,13 @@ page that states none of the three shows none; a test holds the days to theirs.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from sitekit.indexes import TITLE, day_paths
-from sitekit.pages import SITES, page_path, refuse
+from sitekit.indexes import day_paths, title_of
+from sitekit.pages import SITES, FrontMatterError, front_matter, page_path, refuse
 
 Words = dict[str, dict[str, tuple[str, str]]]  # kind -> value -> what it is called, in the order of SITES
 KINDS = {
@@ -53,7 +52,7 @@ VALUES: Words = {
 LANGUAGES = list(SITES)
 
 
-class TagError(ValueError):
+class TagError(FrontMatterError):
     """Front matter that lacks a tag or has another than the known ones."""
 
 
@@ -71,13 +70,6 @@ class Tag(NamedTuple):
     def name(self, language: str) -> str:
         """What it is called."""
         return VALUES[self.kind][self.value][LANGUAGES.index(language)]
-
-
-def front_matter(text: str) -> dict[str, Any]:
-    """Return the front matter of a page, empty if it has none."""
-    if not text.startswith("---\n") or "\n---\n" not in text:
-        return {}
-    return yaml.safe_load(text[4 : text.index("\n---\n", 3) + 1]) or {}
 
 
 def read_tags(text: str) -> list[Tag]:
@@ -126,9 +118,8 @@ def list_tags(paths: list[Path], language: str) -> list[str]:
             having = [(path, text) for path, text in days if tag in read_tags(text)]
             if having:
                 lines += [f"### {tag.name(language)} {{ #{tag.anchor} }}", ""]
-            for path, text in having:
-                title = TITLE.search(text)
-                lines.append(f"- [{title['title'] if title else path.stem}](days/{path.name})")
+            for path, _ in having:
+                lines.append(f"- [{title_of(path)}](days/{path.name})")
             lines += [""] * bool(having)
     return lines
 
@@ -146,23 +137,23 @@ class TagPreprocessor(Preprocessor):
         folder = path.parent
         if folder.name == "days" and folder.parent.name in SITES:
             return self._day(lines, path, folder.parent.name)
-        if "[[tags]]" not in lines:
+        at = next((index for index, line in enumerate(lines) if line.rstrip() == "[[tags]]"), None)
+        if at is None:
             return lines
         if folder.name not in SITES:
             refuse(self.md, None, "[[tags]] stands on a page directly under docs/zh or docs/en")
             return lines
-        at = lines.index("[[tags]]")
         paths = day_paths(folder.name, path.parents[2])
         try:
             return lines[:at] + list_tags(paths, folder.name) + lines[at + 1 :]
-        except TagError:  # the page of the day says which
+        except FrontMatterError:  # the page of the day says which
             return lines[:at] + lines[at + 1 :]
 
     def _day(self, lines: list[str], path: Path, language: str) -> list[str]:
         try:
             tags = read_tags(path.read_text(encoding="utf-8-sig"))
-        except TagError as error:
-            refuse(self.md, 1, str(error))
+        except FrontMatterError as error:
+            refuse(self.md, error.line, str(error))
             return lines
         if not tags:
             return lines

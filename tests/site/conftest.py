@@ -14,11 +14,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from sitekit.built import FOLDERS
+from sitekit.built import FOLDERS, settings
 from sitekit.chromium import NO_CHROMIUM, find_chromium
+from sitekit.feed import feed
 from sitekit.pages import ROOT, SITES
 
 CAUGHT: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8"}
@@ -51,6 +53,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
                 [*command, str(site / FOLDERS[language])], cwd=ROOT, env=env, check=False, **CAUGHT
             )
             assert not done.returncode, f"{config} does not build\n{done.stdout}"
+            with mock.patch.dict(os.environ, env):
+                (site / FOLDERS[language] / "feed.xml").write_bytes(feed(settings(language)))
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield site, address

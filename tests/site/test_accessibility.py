@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from sitekit.built import FOLDERS
-from sitekit.pages import SITES
+from sitekit.pages import ROOT, SITES
 
-KINDS = ["", "plan/", "quiz/", "days/self-attention/", "questions/", "papers/", "tags/", "glossary/"]
-KINDS += ["verified/", "api/masks/", "404.html"]
+DAYS = sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md"))
+KINDS = ["", "plan/", "quiz/", "questions/", "papers/", "tags/", "glossary/", "verified/", "site/"]
+KINDS += ["api/masks/", "404.html"]
 PAGES = [FOLDERS[language] + page for language in SITES for page in KINDS]
-PAGES += ["days/attention-variants/", "en/days/dpo/"]  # a day takes long: each in one language at least
+# A day takes long: one stands for its kind in both languages, each of the others is read in one.
+PAGES += [f"{FOLDERS[language]}days/{DAYS[0]}/" for language in SITES]
+PAGES += [f"{FOLDERS[list(SITES)[number % 2]]}days/{day}/" for number, day in enumerate(DAYS[1:])]
 WIDTHS = (360, 1280)
 SCHEMES = {"light": "default", "dark": "slate"}
 # Formulas are all drawn alike, and so is code, whose every colour test_reading.py looks at: a few are enough,
 # where axe takes a minute for the 20,000 elements of a day.
 FEW = """() => {
+  for (const box of document.querySelectorAll("details")) box.open = true;
   for (const kind of [".formula", "pre"])
     for (const one of [...document.querySelectorAll(`article ${kind}`)].slice(6)) one.remove();
 }"""
@@ -49,6 +53,9 @@ def test_a_page_is_accessible_and_keeps_to_itself(reader: Any, address: str, pat
     reader.on("request", lambda request: asked.append(request.url))
     reader.goto(path, wait_until="networkidle")
     reader.add_style_tag(content=AT_ONCE)
+    for figure in reader.locator("figure[data-play]").all():
+        figure.scroll_into_view_if_needed()
+        figure.locator("+ section.play").wait_for()
     reader.evaluate(FEW)
     reader.evaluate(axe())
     problems = []

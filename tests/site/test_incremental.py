@@ -14,7 +14,7 @@ from mkdocs.config import load_config
 from sitekit.incremental import Site
 from sitekit.pages import ROOT
 
-COPIED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "tests")
+COPIED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "tests", "benchmarks")
 COPIED += ("mkdocs.base.yml", "mkdocs.yml", "mkdocs.en.yml")
 
 # Runs in a copy: builds, changes what its second argument says, shows it, and builds the copy as a whole.

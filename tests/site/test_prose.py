@@ -11,7 +11,7 @@ import pytest
 from sitekit.pages import ROOT
 
 TEXTS = ("README.zh.md", "docs/zh/**/*.md", "figures/*.py", "sitekit/*.py", "overrides/**/*.html")
-TEXTS += ("overrides/assets/javascripts/*.js",)
+TEXTS += ("overrides/assets/javascripts/**/*.js",)
 KINDS = {".md": "markdown", ".py": "python", ".html": "html", ".js": "javascript"}
 
 

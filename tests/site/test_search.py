@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -12,10 +11,10 @@ import pytest
 from markdown import Markdown
 
 from sitekit.pages import ROOT, SITES
+from tests.site.visits import visit
 
 QUERIES = ROOT / "tests" / "site" / "queries"
 MOST = 283_000  # bytes of a first visit of a day, with what a host can compress compressed
-COMPRESSED = {".css", ".html", ".js", ".json", ".svg", ".xml"}
 FOUND = """() => [...document.querySelectorAll(".md-search-result__item")].slice(0, 3).map(
   item => [...item.querySelectorAll(":scope > a, :scope > details > a")].map(link => link.href))"""
 READY = "() => !/初始|Init/.test(document.querySelector('.md-search-result__meta').textContent)"
@@ -103,25 +102,13 @@ def test_a_chinese_word_at_the_end_counts(reader: Any, address: str) -> None:
     assert relative(first, address) == "days/dpo/"
     (first, *_), *_ = ask(reader, "配分函", "zh")  # half typed
     assert relative(first, address) == "days/dpo/"
-
-
-def visit(reader: Any, built_site: Path, path: str, seconds: float = 1) -> dict[str, int]:
-    """Open a page and return what was fetched, by address, in bytes as a compressing host sends them."""
-    names: list[str] = []
-    reader.on("response", lambda response: names.append(response.url.split("?")[0]))
-    reader.goto(path, wait_until="networkidle")
-    reader.wait_for_timeout(1000 * seconds)
-    sizes = {}
-    for url in names:
-        file = built_site / re.sub(r"^https?://[^/]*/", "", url)
-        data = (file / "index.html" if file.is_dir() else file).read_bytes()
-        sizes[url] = len(gzip.compress(data, 9) if file.is_dir() or file.suffix in COMPRESSED else data)
-    return sizes
+    shown = {relative(page, address) for page, *_ in ask(reader, "归", "zh")}  # 归一, 归一化, 归约 … begin so
+    assert len(shown) > 1
 
 
 @pytest.mark.parametrize("day", sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md")))
-def test_a_first_visit_is_light(reader: Any, built_site: Path, day: str) -> None:
-    sizes = visit(reader, built_site, f"days/{day}/")
+def test_a_first_visit_is_light(reader: Any, built_site: Path, address: str, day: str) -> None:
+    sizes = visit(reader, built_site, f"{address}days/{day}/")
     fonts = {Path(url).name for url in sizes if url.endswith(".woff2")}
     assert "KaTeX_Main-Regular.woff2" in fonts
     assert not fonts & {"KaTeX_AMS-Regular.woff2"}, "one letter of blackboard bold needs no whole font"

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -551,7 +552,9 @@ def test_only_the_language_that_changed_is_built_again(tmp_path, monkeypatch):
         return SimpleNamespace(refresh=refresh)
 
     monkeypatch.setattr(serve, "_build", fake)
-    server = cast("serve.Server", SimpleNamespace(folders={}, changed=set()))
+    server = cast(
+        "serve.Server", SimpleNamespace(folders={}, changed=set(), _rebuild_cond=threading.Condition())
+    )
     run = serve.builder(server, tmp_path, 8000)
     docs = serve.ROOT / "docs"
     expected = [
@@ -565,8 +568,13 @@ def test_only_the_language_that_changed_is_built_again(tmp_path, monkeypatch):
     for changed, languages in expected:
         server.changed = changed
         built.clear()
+        asked.clear()
         run()
         assert built == languages
+        others = [str(docs / other) + os.sep for other in serve.SITES]
+        for given in asked:  # a language is not asked about the pages of the other
+            assert given <= changed
+            assert sum(any(path.startswith(other) for path in given) for other in others) <= 1
     assert len(list(tmp_path.iterdir())) == 2  # what is no longer served is removed
 
 

@@ -26,10 +26,11 @@
     const found = [];
     for (let start = 0; start < run.length; ) {
       const rest = run.slice(start);
-      const whole = words.has(rest) ? rest : [...words].find((word) => word.startsWith(rest)); // it may be half typed
+      // The last word may be half typed: then every word that begins so is looked for, up to a dozen.
+      const whole = words.has(rest) ? [rest] : [...words].filter((word) => word.startsWith(rest)).slice(0, 12);
       let end = run.length;
-      while (!whole && end > start && !words.has(run.slice(start, end))) end--;
-      if (end > start) found.push((whole ?? run.slice(start, end)) + END);
+      while (!whole.length && end > start && !words.has(run.slice(start, end))) end--;
+      if (end > start) found.push(...(whole.length ? whole : [run.slice(start, end)]).map((word) => word + END));
       start = Math.max(end, start + 1);
     }
     return found;

@@ -27,6 +27,7 @@ const follow = () => {
     here.firstChild.href = "#" + heading.id;
   }
   const place = passed(places, line + 40);
+  if (here.place === (here.place = place)) return;
   for (const link of document.querySelectorAll("a[data-report]")) {
     const url = new URL(link.href);
     const text = url.searchParams.get("body").replace(/http\S*/, link.dataset.report + (place ? "#" + place.id : ""));
@@ -35,7 +36,7 @@ const follow = () => {
   }
 };
 addEventListener("scroll", follow, { passive: true });
-document$.subscribe(() => {
+const arrive = () => {
   // The header survives instant navigation, so the language switch follows the page; it keeps the heading one is at.
   const twin = document.querySelector("link[data-twin]");
   const link = document.querySelector("a.twin");
@@ -58,9 +59,12 @@ document$.subscribe(() => {
   here.ariaHidden = here.hidden = true;
   here.append(document.createElement("a"), ...[...article.querySelectorAll("a[data-report]")].map((link) => link.cloneNode(true)));
   for (const link of here.children) link.tabIndex = -1;
+  here.firstChild.href = "#";
   article.prepend(here);
   follow();
-});
+};
+if (location.protocol === "file:") arrive(); // there the theme announces no page
+else document$.subscribe(arrive);
 document.addEventListener("click", (event) => {
   const link = event.target.closest && event.target.closest("a.twin");
   if (link && location.hash) link.hash = location.hash;
@@ -71,7 +75,7 @@ document.addEventListener("click", (event) => {
 (() => {
   const assets = new URL("../", document.currentScript.src);
   const coming = {};
-  /** Load a file, once; what did not come is asked for again, and the drawn figure stands for itself. */
+  /** Load a file, once; where it does not come, the drawn figure stands for itself. */
   const load = (file) => (coming[file] ||= new Promise((done, failed) => {
     const style = file.endsWith(".css");
     const node = document.createElement(style ? "link" : "script");
@@ -84,11 +88,13 @@ document.addEventListener("click", (event) => {
     for (const {target, isIntersecting} of seen) {
       if (!isIntersecting) continue;
       near.unobserve(target);
-      Promise.all(["stylesheets/play.css", "javascripts/play.js", `javascripts/figures/${target.dataset.play}.js`].map(load))
-        .then(() => play.start(target), () => {});
+      Promise.all(["stylesheets/play.css", "javascripts/play.js"].map(load))
+        .then(() => load(`javascripts/figures/${target.dataset.play}.js`))
+        // A reader who has leapt on meanwhile must not be moved: then it waits for the way back.
+        .then(() => (target.getBoundingClientRect().bottom < 0 ? near.observe(target) : play.start(target)), () => {});
     }
   }, {rootMargin: "0px 0px 100% 0px"});
   const watch = () => document.querySelectorAll("figure[data-play]").forEach((one) => near.observe(one));
-  watch(); // from a folder (file:) the theme announces no page
-  document$.subscribe(watch);
+  if (location.protocol === "file:") watch();
+  else document$.subscribe(watch);
 })();

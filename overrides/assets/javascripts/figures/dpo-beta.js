@@ -52,7 +52,7 @@ play["dpo-beta"] = (() => {
       + (cost > TOP ? play.text(across(h) + 16, UPPER.y + 6, `↑ ${play.short(cost)}`, `${play.left} ${play.clear}`) : "")
       + frame(LOWER, say("梯度权重 βσ(−βh)", "weight of the gradient βσ(−βh)"), [[0, 0], [0.5, play.short(beta / 2)], [1, play.short(beta)]])
       + curve(LOWER, (x) => weight(beta, x) / beta, bold("green")) + spot(LOWER, pull / beta)
-      + play.text(LEFT + WIDE / 2, 469, say("h（nats）", "h (nats)"));
+      + play.text(LEFT + WIDE / 2, 469, "h (nats)");
     const words = say(
       `β = ${beta}，h = ${play.short(h)}：隐式奖励之差 βh = ${play.short(margin(beta, h))}，隐式奖励给出的 chosen 胜率 σ(βh) = ${play.short(sigmoid(beta * h))}，损失 ${play.short(cost)}，梯度权重 ${play.short(pull)}，是上限 β 的 ${Math.round((100 * pull) / beta)}%。`,
       `β = ${beta}, h = ${play.short(h)}: margin of the implicit rewards βh = ${play.short(margin(beta, h))}, so chosen wins with σ(βh) = ${play.short(sigmoid(beta * h))}; loss ${play.short(cost)}; weight of the gradient ${play.short(pull)}, ${Math.round((100 * pull) / beta)}% of its bound β.`);

@@ -55,7 +55,7 @@ play["kv-cache"] = (() => {
       dtype: {label: say("精度", "Numbers"), value: "bf16", options: Object.fromEntries(Object.keys(SIZES).map((name) => [name, name]))},
       prompt: {label: say("提示的 token 数 =", "Tokens of the prompt ="), low: 0, high: 13, value: 4, show: (power) => 2 ** power},
       batch: {label: "batch =", low: 0, high: 6, value: 0, show: (power) => 2 ** power},
-      step: {label: say("步 =", "Step ="), low: 0, high: STEPS, value: 1,
+      step: {label: say("第几步 =", "Step ="), low: 0, high: STEPS, value: 1,
         show: (step) => (step < 1 ? say("开始前", "before") : step < 2 ? "prefill" : say(`解码 ${step - 1}`, `decode ${step - 1}`))},
       back: {label: say("退一步", "Back"), press: (state) => state.step--},
       next: {label: say("下一步", "Next step"), press: (state) => state.step++},
