@@ -160,8 +160,9 @@ def _build(config_file: str, folder: Path, port: int) -> Site:
     """Build one language into a new folder."""
     url = f"http://{HOST}:{port}/"
     os.environ["SITE_URL"], os.environ["SITE_URL_EN"] = url, url + "en/"
-    logging.getLogger("jieba").setLevel(logging.WARNING)
-    return Site(load_config(str(ROOT / config_file), site_dir=str(folder)), ROOT)
+    config = load_config(str(ROOT / config_file), site_dir=str(folder))
+    logging.getLogger("jieba").setLevel(logging.WARNING)  # loaded by now, and talkative
+    return Site(config, ROOT)
 
 
 def _attempt(function: Callable[[], Done]) -> tuple[Done | None, str | None]:
