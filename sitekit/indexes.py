@@ -189,6 +189,8 @@ class IndexPreprocessor(Preprocessor):
         except ValueFormError as error:
             refuse(self.md, number, str(error))
             return []
+        if name == "questions":
+            return list_questions(days)
         for day in days:
             known = {one.paper for one in day.citations if one.text}
             for one in day.citations:
@@ -199,7 +201,7 @@ class IndexPreprocessor(Preprocessor):
                         None,
                         f"{where}:{one.line}: {one.paper} is not among the references of the page",
                     )
-        return list_questions(days) if name == "questions" else list_papers(days, language)
+        return list_papers(days, language)
 
 
 class IndexExtension(Extension):

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+from sitekit.built import FOLDERS, settings
+from sitekit.pages import SITES
+from tests.site.test_accessibility import DAYS, KINDS
 
 LINKS = {"href", "src", "data-src", "poster", "data-twin", "action"}
 CSS = re.compile(r"url\(\s*[\"']?([^\"')]+)")
@@ -146,3 +152,26 @@ def test_what_leads_nowhere_is_named(tmp_path: Path) -> None:
         "a/index.html:5: a/#no: no such anchor",
         "a.css: no.png: no such file",
     ]
+
+
+@pytest.mark.parametrize("language", SITES)
+def test_the_language_switch_leads_to_the_same_page_on_every_kind(
+    reader: Any, address: str, language: str
+) -> None:
+    """Opened by address, then by a link of the page, which changes the page without loading it anew."""
+    other = next(one for one in SITES if one != language)
+    own, twin = address + FOLDERS[language], address + FOLDERS[other]
+    for path in [*KINDS, f"days/{DAYS[0]}/"]:
+        if path != "404.html":  # any address may be missing: its switch leads to the other front page
+            reader.goto(own + path)
+            reader.locator("a.twin").click()
+            reader.wait_for_url(twin + path)
+            assert reader.locator("html").get_attribute("lang") == settings(other).theme["language"]
+    reader.goto(own + "plan/")
+    reader.locator(f"article a[href*='days/{DAYS[0]}']").first.click()
+    reader.wait_for_url(f"{own}days/{DAYS[0]}/**")
+    reader.wait_for_function(
+        "path => document.querySelector('a.twin').href.includes(path)", arg=f"days/{DAYS[0]}/"
+    )
+    reader.locator("a.twin").click()
+    reader.wait_for_url(f"{twin}days/{DAYS[0]}/**")
