@@ -14,7 +14,6 @@ import gzip
 import http.server
 import json
 import os
-import platform
 import re
 import shutil
 import statistics
@@ -444,6 +443,18 @@ def measure_lighthouse(built: Path, command: list[str]) -> Iterator[str]:
     yield f"Lighthouse, {runs} runs, the lowest of each: {said}"
 
 
+def keep(lines: list[str], stamp: str) -> None:
+    """Write what was measured in the place of what was measured before; what was not run is not written."""
+
+    def subject(line: str) -> str:
+        return re.split("[,:]", line)[0]
+
+    before = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.is_file() else []
+    results = {subject(line): line for line in before}
+    results |= {subject(line): f"{line}  {stamp}" for line in lines if ": not " not in line}
+    RESULTS.write_text("\n".join(results.values()) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     """Measure, print, and keep."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.site", description=__doc__)
@@ -468,7 +479,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         copy_repository(root)
-        note(measure_builds(root, pages, options.rounds if "builds" in parts else 1))
+        builds = measure_builds(root, pages, options.rounds if "builds" in parts else 1)
+        note(builds if "builds" in parts else iter(()))
+        list(builds)  # the sites themselves, for the other parts
         if "visits" in parts:
             note(measure_visits(root / "built"))
         if "formulas" in parts:
@@ -479,12 +492,8 @@ def main() -> int:
             note(measure_lighthouse(root / "built" / "ours", options.lighthouse.split()))
     command = ["git", "describe", "--always", "--dirty=, with changes", "--exclude=*"]
     commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    lines.append(f"measured {date.today()} at commit {commit}, Python {platform.python_version()}")
-    print(lines[-1])
-    if options.write and (options.parts or any(": not " in line for line in lines)):
-        sys.exit("not written: a part was not measured, and the page that shows the results needs all")
     if options.write:
-        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        keep(lines, f"({date.today()}, commit {commit})")
     return 0
 
 

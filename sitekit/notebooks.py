@@ -38,12 +38,13 @@ TITLE = re.compile(r'title="([^"]*)"')
 OUTPUT = "pytest-codeblocks:expected-output"
 INTRODUCTION = {
     "zh": "本笔记本由 [{title}]({url}) 一页生成，文字、代码与输出都是那一页的。它只需要 `llmcore`："
-    "在项目目录里运行 `python -m pip install .`，然后启动 Jupyter。",
+    "运行 `python -m pip install {source}`{where}，然后启动 Jupyter。",
     "en": "This notebook is made of the page [{title}]({url}): its words, its code, its outputs. It needs "
-    "`llmcore` alone: run `python -m pip install .` in a checkout of the project, then start Jupyter.",
+    "`llmcore` alone: run `python -m pip install {source}`{where}, then start Jupyter.",
 }
 SPLIT = "<!-- a new cell -->"
-SETUP = "# In a checkout of the project, once:  %pip install .\nimport llmcore"
+WHERE = {"zh": "（在项目的目录里）", "en": " in a checkout of the project"}
+SETUP = "# Once:  %pip install {source}\nimport llmcore"
 
 
 class NotebookError(ValueError):
@@ -82,10 +83,15 @@ def notebook(language: str, page: str, config: Any = None) -> Any:
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=output.text)]
         cell.metadata = nbformat.from_dict({"tags": ["raises-exception"]} if output and output.fails else {})
     title = next(cell for cell in made.cells if cell.source.startswith("# "))
+    repository = config.extra.get("repository")
+    source = f"git+{repository}" if repository else "."
     words = INTRODUCTION[language].format(
-        title=title.source.split("\n")[0].removeprefix("# "), url=writer.url
+        title=title.source.split("\n")[0].removeprefix("# "),
+        url=writer.url,
+        source=source,
+        where="" if repository else WHERE[language],
     )
-    cells = [nbformat.v4.new_markdown_cell(words), nbformat.v4.new_code_cell(SETUP)]
+    cells = [nbformat.v4.new_markdown_cell(words), nbformat.v4.new_code_cell(SETUP.format(source=source))]
     cells += [cell for cell in made.cells if cell.source.strip()]
     for number, cell in enumerate(cells):
         cell.source = cell.source.strip("\n")

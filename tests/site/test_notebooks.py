@@ -111,9 +111,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def small() -> Any:
+def small(repository: str = "") -> Any:
     """Return the notebook of the small repository."""
-    config = SimpleNamespace(site_url="https://example.org/en/", mdx_configs={"pymdownx.snippets": {}})
+    config = SimpleNamespace(
+        site_url="https://example.org/en/",
+        mdx_configs={"pymdownx.snippets": {}},
+        extra={"repository": repository},
+    )
     return notebook("en", "days/a.md", config)
 
 
@@ -128,7 +132,10 @@ def test_the_cells_of_a_page(root: Path) -> None:
     first, setup, *cells = [(cell.cell_type[0], cell.source) for cell in made.cells]
     assert "[A](https://example.org/en/days/a/)" in first[1]
     assert "pip install ." in first[1]
-    assert setup == ("c", notebooks.SETUP)
+    assert setup == ("c", notebooks.SETUP.format(source="."))
+    assert "in a checkout of the project" in first[1]
+    published = small("https://example.org/our/site").cells
+    assert "pip install git+https://example.org/our/site`, then" in published[0].source
     (figure,) = [source for _, source in cells if "data:image" in source]
     image = re.fullmatch(
         r"~~~py\ngpu\(\)\n~~~\n\n!\[A  b \]\(data:image/svg\+xml;base64,([^)]*)\)\n\n"

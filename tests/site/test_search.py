@@ -46,11 +46,9 @@ def ask(page: Any, query: str, language: str) -> list[list[str]]:
     """Type a query and return the first results: the address of a page, then those of its best sections."""
     field = page.locator("input[name=query]")
     field.fill("")
-    field.press("Shift")  # the search listens to keys, and text from an input method is none
     page.wait_for_function("() => !document.querySelector('.md-search-result__item')")
     field.focus()
-    page.keyboard.insert_text(query)
-    field.press("Shift")
+    page.keyboard.insert_text(query)  # as it is pasted, or comes from an input method: no key is pressed
     page.wait_for_function(
         """none => document.querySelector(".md-search-result__item")
         || document.querySelector(".md-search-result__meta").textContent.includes(none)""",

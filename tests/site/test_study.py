@@ -412,6 +412,16 @@ def test_all_answers_unfold_at_once(reader: Any) -> None:
 # ---- the quiz ----
 
 
+def test_a_round_leaves_the_address_of_the_page_as_it_was(reader: Any) -> None:
+    """The theme writes the section one is at into the address, and a page without its text has others."""
+    reader.goto("en/days/self-attention/#questions", wait_until="networkidle")
+    reader.locator(".quiz-start").click()
+    reader.wait_for_timeout(500)
+    reader.keyboard.press("Escape")
+    reader.wait_for_timeout(1500)
+    assert reader.evaluate("() => location.hash") == "#questions"
+
+
 def test_a_page_quizzes_by_keyboard(reader: Any) -> None:
     reader.goto("en/days/dpo/")
     button = reader.locator(".quiz-start")  # asking for a role takes seconds on a page of so many formulas

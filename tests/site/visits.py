@@ -25,7 +25,7 @@ def visit(page: Any, folder: Path, address: str, last: str = WORKER) -> dict[str
     page.on("response", lambda response: names.append(response.url))
     with page.expect_response(re.compile(last)):
         page.goto(address, wait_until="networkidle")
-    page.wait_for_timeout(1000)
+    _settle(page, names)
     return _sizes(names, folder)
 
 
@@ -35,8 +35,16 @@ def search(page: Any, folder: Path, before: dict[str, int]) -> dict[str, int]:
     page.on("response", lambda response: names.append(response.url))
     with page.expect_response(re.compile(INDEX)):
         page.locator("input[name=query]").focus()
-    page.wait_for_timeout(3000)
+    _settle(page, names)
     return before | _sizes(names, folder)
+
+
+def _settle(page: Any, names: list[str]) -> None:
+    """Wait until nothing more has come for two seconds: fonts, for one, come once a formula is drawn."""
+    count = -1
+    while count != len(names):
+        count = len(names)
+        page.wait_for_timeout(2000)
 
 
 def _sizes(names: list[str], folder: Path) -> dict[str, int]:

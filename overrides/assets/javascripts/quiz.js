@@ -22,6 +22,7 @@
     round.panel = el("section", {class: "quiz", "aria-label": say("自测", "Quiz")},
       el("p", {class: "quiz-head"}, round.bar, round.count, button("end", "Escape", say("结束", "End"), end)),
       round.day, round.question, round.answer, round.buttons, el("p", {class: "quiz-keys"}, el("small", {}, keys())));
+    round.hash = location.hash;
     article.classList.add("quizzing");
     (article.querySelector("h1") || article.firstElementChild).after(round.panel);
     ask();
@@ -55,6 +56,8 @@
     const [summary, ...rest] = card.node.children;
     round.day.replaceChildren(...(card.title ? [el("a", {href: `${card.href}#${card.node.id}`, target: "_blank", rel: "noopener"}, card.title)] : []));
     round.question.replaceChildren(...copy(summary.childNodes, card.href));
+    const first = round.question.firstChild;
+    if (card.title && first.nodeType === 3) first.data = first.data.replace(/^\s*\d+\. /, ""); // its place on its day
     round.answer.replaceChildren(...copy(rest, card.href));
     round.answer.hidden = true;
     round.reveal.disabled = false;
@@ -104,11 +107,13 @@
   }
 
   function end() {
-    const {article, panel, back} = round;
+    const {article, panel, back, hash} = round;
     round = null;
     panel.remove();
     article.classList.remove("quizzing");
     back();
+    // The theme, which writes into the address where one is, took the end of a page without its text for that.
+    setTimeout(() => history.replaceState(history.state, "", location.pathname + location.search + hash), 500);
   }
 
   const actions = {r: reveal, " ": reveal, k: () => judge("known"), a: () => judge("again"), n: next, arrowright: next, escape: end};

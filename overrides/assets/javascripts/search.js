@@ -18,6 +18,11 @@
     for (const start of waiting.splice(0)) start();
   });
 
+  // The theme looks at the field when a key is let go; what is pasted, dictated or tapped as a suggestion lets go of none.
+  document.addEventListener("input", ({ target }) => {
+    if (target.matches("input[name=query]")) target.dispatchEvent(new KeyboardEvent("keyup"));
+  });
+
   // The theme's worker cuts a run of Chinese into words of the index, but never finds the word that ends the run (of
   // 键值缓存 it keeps 键值). So each word goes to it as a run of its own, with a character behind it that no page has.
   const END = "〇";
