@@ -2,9 +2,9 @@
 
     python -m sitekit.downloads     (the last step of `make build`, `make pdf` and `make offline`)
 
-The templates name a download as ``<a data-download="../downloads/x.pdf">``, a link without a target, beside
-words that say how to make it. What MkDocs builds, and `make serve` shows, therefore holds no broken link.
-This gives each of them the target when the file is there.
+The templates name a download as ``<span data-download="../downloads/x.pdf">``, words that are no link, beside
+others that say how to make it. What MkDocs builds, and `make serve` shows, therefore holds no broken link.
+This makes each of them a link when the file is there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sitekit.built import SITE
 
-LINK = re.compile(r'<a (?:href="[^"]*" )?data-download="([^"]+)"')
+LINK = re.compile(r'<(span|a href="[^"]*") data-download="([^"]+)"( download)?>([^<]*)</(?:span|a)>')
 
 
 def offer(site: Path = SITE) -> dict[str, int]:
@@ -30,12 +30,13 @@ def offer(site: Path = SITE) -> dict[str, int]:
         text = page.read_text(encoding="utf-8")
 
         def link(match: re.Match[str], folder: Path = page.parent) -> str:
-            file = (folder / match[1]).resolve()
+            path, download, words = match[2], match[3] or "", match[4]
+            file = (folder / path).resolve()
             if not file.is_file():
-                return f'<a data-download="{match[1]}"'
+                return f'<span data-download="{path}"{download}>{words}</span>'
             name = file.relative_to(site.resolve()).as_posix()
             found[name] = found.get(name, 0) + 1
-            return f'<a href="{match[1]}" data-download="{match[1]}"'
+            return f'<a href="{path}" data-download="{path}"{download}>{words}</a>'
 
         linked = LINK.sub(link, text)
         if linked != text:
