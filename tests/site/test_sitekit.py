@@ -591,13 +591,3 @@ def test_watching_ignores_caches_and_editors_files(tmp_path, monkeypatch):
         )
     server.server_close()
     assert server.changed == {str(tmp_path / "a.md")}
-
-
-# ---- lines of code ----
-
-
-def test_a_block_of_code_says_how_many_lines_it_has():
-    text = "```python\na = 1\n\nb = 2\n```\n\n`x`\n\n```text\none\n```\n"
-    html = Markdown(extensions=["pymdownx.superfences", "pymdownx.highlight", "sitekit.code"]).convert(text)
-    assert re.findall(r'<code style="--lines:(\d+)">', html) == ["3", "1"]
-    assert "<code>x</code>" in html

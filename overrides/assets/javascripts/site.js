@@ -54,6 +54,7 @@ const arrive = () => {
 
   const article = document.querySelector("article");
   places = [...article.querySelectorAll(":is(h2, h3, h4, details)[id]")];
+  if (!places.length) return;
   here = document.createElement("div");
   here.className = "here";
   here.ariaHidden = here.hidden = true;
