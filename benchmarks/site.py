@@ -37,14 +37,11 @@ from sitekit.chromium import NO_CHROMIUM, find_chromium
 from sitekit.formulas import CLOSE, OPEN
 from sitekit.pages import ROOT, SITES, page_path
 from sitekit.values import ValueFormError, fill
+from tests.site.repository import KINDS, copy_repository
 from tests.site.visits import COMPRESSED, INDEX, WORKER, search, visit
 
 RESULTS = Path(__file__).with_name("site.out")
-COPIED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "tests", "benchmarks")
-COPIED += ("mkdocs.base.yml", "mkdocs.yml", "mkdocs.en.yml")
 SIZES = (30, 60, 120)
-KINDS = ("", "plan/", "quiz/", "days/self-attention/", "questions/", "papers/", "tags/", "glossary/")
-KINDS += ("verified/", "site/", "api/masks/", "404.html")
 GATHERING = ("quiz.md", "questions.md", "tags.md")
 MATH = """document$.subscribe(() => document.querySelectorAll(".arithmatex").forEach((node) => {
   const tex = node.textContent.trim();
@@ -243,15 +240,6 @@ def build(root: Path, config: str, target: Path, address: str = "http://127.0.0.
     return cpu(command, root, environment(root, address))
 
 
-def copy_repository(root: Path) -> None:
-    """Copy what the site is built from."""
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(ROOT / name, root / name)
-
-
 def measure_builds(root: Path, pages: dict[str, dict[str, str]], rounds: int) -> Iterator[str]:
     """Both languages with their API pages, ours and plain in turn."""
     configs = {
@@ -414,7 +402,9 @@ def measure_lighthouse(built: Path, command: list[str]) -> Iterator[str]:
         yield "Lighthouse: not run. npm install --global lighthouse, and a Chromium"
         return
     with tempfile.TemporaryDirectory() as folder, host(built) as address:
-        for path in (FOLDERS[language] + kind for language in SITES for kind in KINDS):
+        for path in (
+            FOLDERS[language] + kind for language in SITES for kind in [*KINDS, "days/self-attention/"]
+        ):
             for scheme, number in (("dark", 0), ("light", 1)):
                 flags = f"--headless=new --no-sandbox --blink-settings=preferredColorScheme={number}"
                 report = Path(folder, "report.json")

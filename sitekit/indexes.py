@@ -99,16 +99,20 @@ def read_day(path: Path, root: Path = ROOT) -> Day:
         for match in PAPER.finditer(line):
             words = _entry(filled(line, number), match[0]) if section == REFERENCES else ""
             citations.append(Citation(number, match["id"], anchor, place, words))
-    return Day(path, title_of(path), questions, citations)
+    return Day(path, title_of(path, text), questions, citations)
 
 
-def title_of(path: Path) -> str:
+def title_of(path: Path, text: str) -> str:
     """Return the title that the front matter of a page states, or its name.
+
+    Args:
+        path: the page.
+        text: all of it.
 
     Raises:
         FrontMatterError: the front matter cannot be read.
     """
-    return str(front_matter(path.read_text(encoding="utf-8-sig")).get("title", path.stem))
+    return str(front_matter(text).get("title", path.stem))
 
 
 def _entry(line: str, link: str) -> str:

@@ -109,18 +109,15 @@ def tag_line(tags: list[Tag], language: str) -> list[str]:
 
 def list_tags(paths: list[Path], language: str) -> list[str]:
     """Return the days by tag, as lines of Markdown; what no day has is left out."""
-    days = [(path, path.read_text(encoding="utf-8-sig")) for path in paths]
+    texts = [(path, path.read_text(encoding="utf-8-sig")) for path in paths]
+    days = [(read_tags(text), f"- [{title_of(path, text)}](days/{path.name})") for path, text in texts]
     lines = []
     for kind, names in KINDS.items():
         lines += [f"## {names[LANGUAGES.index(language)]} {{ #{kind} }}", ""]
         for value in VALUES[kind]:
             tag = Tag(kind, value)
-            having = [(path, text) for path, text in days if tag in read_tags(text)]
-            if having:
-                lines += [f"### {tag.name(language)} {{ #{tag.anchor} }}", ""]
-            for path, _ in having:
-                lines.append(f"- [{title_of(path)}](days/{path.name})")
-            lines += [""] * bool(having)
+            if having := [link for tags, link in days if tag in tags]:
+                lines += [f"### {tag.name(language)} {{ #{tag.anchor} }}", "", *having, ""]
     return lines
 
 

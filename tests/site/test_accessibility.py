@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from sitekit.built import FOLDERS
-from sitekit.pages import ROOT, SITES
+from sitekit.pages import SITES
+from tests.site.repository import DAYS, KINDS
 
-DAYS = sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md"))
-KINDS = ["", "plan/", "quiz/", "questions/", "papers/", "tags/", "glossary/", "verified/", "site/"]
-KINDS += ["api/masks/", "404.html"]
 PAGES = [FOLDERS[language] + page for language in SITES for page in KINDS]
 # A day takes long: one stands for its kind in both languages, each of the others is read in one.
 PAGES += [f"{FOLDERS[language]}days/{DAYS[0]}/" for language in SITES]

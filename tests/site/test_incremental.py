@@ -12,10 +12,7 @@ import pytest
 from mkdocs.config import load_config
 
 from sitekit.incremental import Site
-from sitekit.pages import ROOT
-
-COPIED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "tests", "benchmarks")
-COPIED += ("mkdocs.base.yml", "mkdocs.yml", "mkdocs.en.yml")
+from tests.site.repository import copy_repository
 
 # Runs in a copy: builds, changes what its second argument says, shows it, and builds the copy as a whole.
 PROGRAM = """
@@ -44,13 +41,7 @@ print(json.dumps(shown))
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    for name in COPIED:
-        source, target = ROOT / name, tmp_path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(source, target)
+    copy_repository(tmp_path)
     return tmp_path
 
 

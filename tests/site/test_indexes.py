@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from markdown import Markdown
 
 from sitekit.indexes import list_papers, list_questions, read_day, read_days
 from sitekit.pages import ROOT, SITES, PageError
+from tests.site.repository import convert as convert_page
+from tests.site.repository import write_files
 
 DAY = """---
 title: A day
@@ -49,21 +50,12 @@ def small(tmp_path: Path) -> Path:
         "snippets/a/run.out": "heads = 8\n",
         "mkdocs.en.yml": "nav:\n  - A: days/a.md\n  - B: days/gone.md\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return tmp_path
+    return write_files(tmp_path, files)
 
 
 def convert(root: Path, name: str = "docs/en/index.md") -> str:
-    """Convert a page as Zensical would, which tells extensions the page by its context."""
-    md = Markdown(extensions=["tables", "attr_list", "sitekit.indexes"])
-    config = {"root_dir": str(root), "docs_dir": str(Path(name).parent)}
-    page = type("Page", (), {"path": Path(name).name})()
-    context = type("Context", (), {"config": config, "page": page})()
-    md.preprocessors.register(context, "rendering_context", -1)  # type: ignore[arg-type]
-    context.run = lambda lines: lines  # type: ignore[attr-defined]
-    return md.convert((root / name).read_text(encoding="utf-8"))
+    """Convert a page with the extension."""
+    return convert_page(root, name, "tables", "attr_list", "sitekit.indexes")
 
 
 def test_a_page_is_read(small: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sitekit.built import FOLDERS, settings
 from sitekit.pages import SITES
-from tests.site.test_accessibility import DAYS, KINDS
+from tests.site.repository import DAYS, KINDS
 
 LINKS = {"href", "src", "data-src", "poster", "data-twin", "action"}
 CSS = re.compile(r"url\(\s*[\"']?([^\"')]+)")

@@ -10,10 +10,10 @@ import pytest
 
 from sitekit.built import FOLDERS
 from sitekit.formulas import CLOSE, OPEN
-from sitekit.pages import ROOT, SITES
+from sitekit.pages import SITES
 from sitekit.reading import minutes
+from tests.site.repository import DAYS
 
-DAYS = sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md"))
 GO = "place => { location.hash = place; }"
 
 

@@ -11,6 +11,7 @@ import pytest
 from markdown import Markdown
 
 from sitekit.pages import ROOT, SITES
+from tests.site.repository import DAYS
 from tests.site.visits import visit
 
 QUERIES = ROOT / "tests" / "site" / "queries"
@@ -104,7 +105,7 @@ def test_a_chinese_word_at_the_end_counts(reader: Any, address: str) -> None:
     assert len(shown) > 1
 
 
-@pytest.mark.parametrize("day", sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md")))
+@pytest.mark.parametrize("day", DAYS)
 def test_a_first_visit_is_light(reader: Any, built_site: Path, address: str, day: str) -> None:
     sizes = visit(reader, built_site, f"{address}days/{day}/")
     fonts = {Path(url).name for url in sizes if url.endswith(".woff2")}

@@ -11,6 +11,7 @@ import pytest
 from markdown import Markdown
 
 from sitekit.pages import ROOT, SITES, PageError
+from tests.site.repository import DAYS
 
 KEY = "llm-by-hand.study.v1"
 PLAN = {"zh": "plan/", "en": "en/plan/"}
@@ -305,8 +306,6 @@ def test_the_board_fits_a_phone(reader: Any, lang: str) -> None:
 
 
 # ---- theory questions ----
-
-DAYS = sorted(path.stem for path in (ROOT / "docs/zh/days").glob("*.md"))
 
 
 def convert(text: str) -> str:

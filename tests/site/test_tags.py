@@ -6,25 +6,20 @@ import re
 from pathlib import Path
 
 import pytest
-from markdown import Markdown
 
 from sitekit.indexes import day_paths
 from sitekit.new_day import page
 from sitekit.pages import SITES, PageError
 from sitekit.tags import KINDS, Tag, list_tags, read_tags
+from tests.site.repository import convert as convert_page
+from tests.site.repository import write_files
 
 FRONT = "---\ntitle: A day\ntopics: [attention, losses]\ndifficulty: 2\nfrequency: 3\n---\n\n# A { #top }\n"
 
 
 def convert(root: Path, name: str) -> str:
-    """Convert a page as Zensical would, which tells extensions the page by its context."""
-    md = Markdown(extensions=["attr_list", "sitekit.tags"])
-    config = {"root_dir": str(root), "docs_dir": str(Path(name).parent)}
-    context = type("Context", (), {"config": config, "page": type("Page", (), {"path": Path(name).name})()})()
-    context.run = lambda lines: lines  # type: ignore[attr-defined]
-    md.preprocessors.register(context, "rendering_context", -1)  # type: ignore[arg-type]
-    text = (root / name).read_text(encoding="utf-8")
-    return md.convert(text.split("\n---\n", 1)[-1])
+    """Convert a page with the extension."""
+    return convert_page(root, name, "attr_list", "sitekit.tags")
 
 
 @pytest.fixture
@@ -35,10 +30,7 @@ def small(tmp_path: Path) -> Path:
         "docs/en/tags.md": "# Tags\n\n[[tags]]\n",
         "mkdocs.en.yml": "nav:\n  - A: days/a.md\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return tmp_path
+    return write_files(tmp_path, files)
 
 
 def test_a_day_shows_its_tags_below_the_title(small: Path) -> None:

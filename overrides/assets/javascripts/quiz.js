@@ -22,7 +22,7 @@
     round.panel = el("section", {class: "quiz", "aria-label": say("自测", "Quiz")},
       el("p", {class: "quiz-head"}, round.bar, round.count, button("end", "Escape", say("结束", "End"), end)),
       round.day, round.question, round.answer, round.buttons, el("p", {class: "quiz-keys"}, el("small", {}, keys())));
-    round.hash = location.hash;
+    round.address = location.href;
     article.classList.add("quizzing");
     (article.querySelector("h1") || article.firstElementChild).after(round.panel);
     ask();
@@ -107,13 +107,15 @@
   }
 
   function end() {
-    const {article, panel, back, hash} = round;
+    const {article, panel, back, address} = round;
     round = null;
     panel.remove();
     article.classList.remove("quizzing");
     back();
     // The theme, which writes into the address where one is, took the end of a page without its text for that.
-    setTimeout(() => history.replaceState(history.state, "", location.pathname + location.search + hash), 500);
+    setTimeout(() => {
+      if (location.pathname === new URL(address).pathname) history.replaceState(history.state, "", address);
+    }, 500);
   }
 
   const actions = {r: reveal, " ": reveal, k: () => judge("known"), a: () => judge("again"), n: next, arrowright: next, escape: end};
