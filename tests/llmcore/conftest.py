@@ -15,6 +15,7 @@ few hundred rounded numbers the largest error varies that much between two equal
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -39,6 +40,56 @@ def _seed() -> None:
     torch.manual_seed(20240229)
 
 
+class Difference(AssertionError):
+    r"""Two tensors are not the same; `facts` says in which way, for whoever reports it.
+
+    Attributes:
+        facts: `kind` (shape, dtype or value), `part` (output, or gradient of what), `got` and `expected`; for
+            values also `index`, the first entry that differs, `error`, the largest difference, and `allowed`.
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts = facts
+
+
+def named(part: str, tensor: Tensor) -> Tensor:
+    r"""Write on a tensor what it is, for the message when it is wrong."""
+    tensor.part = part  # pyright: ignore[reportAttributeAccessIssue]
+    return tensor
+
+
+def compare(actual: Any, expected: Tensor, rtol: float, atol: float) -> None:
+    r"""Compare two tensors as `torch.testing.assert_close` does.
+
+    Raises:
+        Difference: If they differ.
+    """
+    try:
+        torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
+    except (AssertionError, TypeError) as error:
+        facts: dict[str, Any] = {"kind": "value", "part": getattr(actual, "part", "output")}
+        if not isinstance(actual, Tensor):
+            facts |= {"kind": "shape", "got": type(actual).__name__, "expected": list(expected.shape)}
+        elif actual.shape != expected.shape:
+            facts |= {"kind": "shape", "got": list(actual.shape), "expected": list(expected.shape)}
+        elif actual.dtype != expected.dtype:
+            facts |= {"kind": "dtype", "got": str(actual.dtype), "expected": str(expected.dtype)}
+        elif actual.device == expected.device and actual.device.type != "meta":
+            a, e = actual.detach().double(), expected.detach().double()
+            close = (a - e).abs() <= atol + rtol * e.abs()
+            wrong = (~(close | (a == e))).nonzero()
+            index = tuple(wrong[0].tolist()) if len(wrong) else ()
+            facts |= {"index": list(index), "got": a[index].item(), "expected": e[index].item()}
+            facts |= {
+                "error": (a - e).abs().max().item(),
+                "allowed": atol,
+                "count": len(wrong),
+                "of": a.numel(),
+            }
+        raise Difference(str(error), **facts) from None
+
+
 @pytest.fixture(scope="session")
 def same() -> Callable[..., None]:
     r"""`same(actual, expected)`: same shape, dtype and values, within the tolerance of the dtype.
@@ -58,8 +109,8 @@ def same() -> Callable[..., None]:
         wanted = [e.detach() for _, e in pairs if isinstance(e, Tensor)]
         largest = max(1.0, *(e[e.isfinite()].abs().max().item() for e in wanted if e.isfinite().any()))
         for a, e in pairs:
-            allowed = TOLERANCE.get(a.dtype, 0.0) if tolerance is None else tolerance
-            torch.testing.assert_close(a, e, rtol=allowed, atol=allowed * largest)
+            allowed = TOLERANCE.get(getattr(a, "dtype", None), 0.0) if tolerance is None else tolerance
+            compare(a, e, rtol=allowed, atol=allowed * largest)
 
     return check
 
@@ -73,7 +124,8 @@ def run() -> Callable[..., tuple[Tensor, ...]]:
         output = function(*leaves)
         generator = torch.Generator().manual_seed(11)
         cotangent = torch.randn(output.shape, generator=generator, dtype=torch.float64).to(output.dtype)
-        return (output.detach(), *torch.autograd.grad(output, leaves, cotangent))
+        grads = torch.autograd.grad(output, leaves, cotangent)
+        return (output.detach(), *(named(f"gradient of input {i}", grad) for i, grad in enumerate(grads)))
 
     return value_and_grads
 
@@ -90,6 +142,8 @@ def run_module() -> Callable[..., tuple[Tensor, list[Tensor], dict[str, Tensor]]
         cotangent = torch.randn(output.shape, generator=generator, dtype=torch.float64).to(output.dtype)
         names, weights = zip(*module.named_parameters(), strict=True)
         grads = torch.autograd.grad(output, [*leaves, *weights], cotangent)
+        for name, grad in zip([*(f"input {i}" for i in range(len(leaves))), *names], grads, strict=True):
+            named(f"gradient of {name}", grad)
         return (
             output.detach(),
             list(grads[: len(leaves)]),

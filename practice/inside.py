@@ -1,0 +1,491 @@
+r"""Runs in a process of its own: an answer takes the reference's place, and the reference's tests judge it.
+
+Nothing of the answer runs anywhere else. What comes out is a report of plain data; `verdict` puts it into words.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import io
+import linecache
+import os
+import re
+import signal
+import sys
+import tempfile
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from practice import probes
+from practice.adapt import adapted
+from practice.catalogue import ROOT, Exercise
+from practice.source import reference, untouched, wrong_answer
+
+CATEGORIES = ("shape", "value", "gradient", "dtype", "error", "memory")
+SECONDS = 20  # of one test, and of importing the answer
+PRINTED = 2_000  # characters that are kept
+GUARDED = (  # modules that the verdict rests on
+    *("builtins", "math", "torch", "torch.nn", "torch.nn.functional", "torch.testing", "torch.autograd"),
+    *(
+        "torch.testing._comparison",
+        "pytest",
+        "_pytest.python_api",
+        "_pytest.raises",
+        "_pytest.runner",
+        "hypothesis",
+    ),
+)
+Report = dict[str, Any]
+
+
+class TimeUp(BaseException):
+    r"""A test, or the import of the answer, took too long; no `except Exception` holds it up."""
+
+
+class Forbidden(BaseException):
+    r"""The answer calls what would be the answer."""
+
+
+def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], None], first: bool) -> Report:
+    r"""Judge an answer.
+
+    Args:
+        exercise: What was to be written.
+        text: The answer, a Python file.
+        path: Where its author has it, for messages.
+        tell: Is called with the number of tests done and of all.
+        first: Stop at the first test that fails.
+
+    Returns:
+        The report: `verdict` is `passed` or what was wrong first, and the rest says where and how.
+    """
+    try:
+        missing = untouched(text, exercise.symbols)
+    except SyntaxError as error:
+        return {"verdict": "import", "line": error.lineno, "error": f"SyntaxError: {error.msg}"}
+    if len(missing) == len(exercise.symbols):
+        return {"verdict": "not attempted", "missing": missing}
+    if named := forbidden_names(text, exercise):
+        return {"verdict": "forbidden", "line": named[0][1], "name": named[0][0]}
+    before = snapshot()
+    state = torch_state()
+    printed = Printed()
+    sys.stdout = sys.stderr = printed  # type: ignore[assignment]
+    report: Report = {}
+    try:
+        answer = place(exercise, text, path)
+        if answer.missing:
+            return {"verdict": "not attempted" if missing else "import", "missing": answer.missing,
+                    "error": f"NameError: {', '.join(answer.missing)} not defined"}  # fmt: skip
+        with time_limit(SECONDS):
+            report |= examine(exercise, answer, path, tell, first)
+    except TimeUp:
+        report |= {"verdict": "time", "error": f"{SECONDS} s", **where(sys.exc_info()[1], path)}
+    except Forbidden as error:
+        report |= {"verdict": "forbidden", "name": str(error), **where(error, path)}
+    except (SystemExit, KeyboardInterrupt) as error:
+        report |= {"verdict": "exit", "error": repr(error), **where(error, path)}
+    except MemoryError as error:
+        report |= {"verdict": "limit", "error": repr(error), **where(error, path)}
+    except Exception as error:
+        report |= {"verdict": "import", "error": said(error), **where(error, path)}
+    report["printed"] = printed.kept
+    report["printed_characters"] = printed.count
+    if missing:
+        report["missing"] = missing
+    if changed := (changes(before, exercise) or state_changes(state)):
+        report |= {"verdict": "tampered", "changed": changed}
+    return report
+
+
+# the answer in its place
+
+
+class Placed(types.SimpleNamespace):
+    r"""The answer's module, its definitions as the tests see them, and which it lacks."""
+
+
+def place(exercise: Exercise, text: str, path: str) -> Placed:
+    r"""Run the answer's file and put its definitions where the tests will import them from."""
+    home = importlib.import_module(f"llmcore.{exercise.module}")
+    originals = {name: getattr(home, name) for name in exercise.symbols}
+    for name in exercise.symbols:  # whoever imports the answer from llmcore gets none
+        setattr(home, name, stand_in(name))
+    module = types.ModuleType(f"answer_{exercise.name.replace('-', '_')}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    with time_limit(SECONDS):
+        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+    definitions, missing = [], []
+    for name in exercise.symbols:
+        theirs = vars(module).get(name)
+        if theirs is None or isinstance(theirs, StandIn) or not callable(theirs):
+            missing.append(name)
+            continue
+        ours = originals[name]
+        if isinstance(ours, type) and issubclass(ours, nn.Module) and isinstance(theirs, type):
+            if issubclass(theirs, nn.Module):
+                theirs = adapted(theirs, ours)
+        definitions.append(theirs)
+        setattr(home, name, theirs)
+    return Placed(module=module, definitions=definitions, missing=missing, originals=originals)
+
+
+class StandIn:
+    r"""Stands in llmcore for what is to be written."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise Forbidden(f"llmcore's own {self.name}")
+
+    def __mro_entries__(self, bases: Any) -> Any:
+        raise Forbidden(f"llmcore's own {self.name}")
+
+
+def stand_in(name: str) -> StandIn:
+    r"""Return what says, when it is called, that it would be the answer."""
+    return StandIn(name)
+
+
+def forbidden_names(text: str, exercise: Exercise) -> list[tuple[str, int]]:
+    r"""Return the forbidden names that a file uses, with their lines."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute):
+            names = [node.attr]
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names = [node.id]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            if node.module == f"llmcore.{exercise.module}":
+                found += [(n, node.lineno) for n in names if n in (*exercise.symbols, *exercise.parts)]
+        found += [(name, getattr(node, "lineno", 1)) for name in names if name in exercise.forbidden]
+    return sorted(found, key=lambda each: each[1])
+
+
+class Watch(TorchFunctionMode):
+    r"""Refuses the forbidden functions of torch, however the answer comes by them."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.names = names
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in self.names:
+            raise Forbidden(name)
+        return func(*args, **(kwargs or {}))
+
+
+# the examination
+
+
+def examine(
+    exercise: Exercise, answer: Placed, path: str, tell: Callable[[int, int], None], first: bool
+) -> Report:
+    r"""Look at the probes, run the tests, say which known mistake it is."""
+    with Watch(exercise.forbidden):
+        seen = probes.look(exercise, answer.definitions)
+    report = run_tests(exercise, path, tell, first)
+    if report["verdict"] != "passed":
+        report["diagnosis"] = known_mistakes(exercise, seen)
+    return report
+
+
+def known_mistakes(exercise: Exercise, seen: dict[str, probes.Outcome]) -> list[str]:
+    r"""Return which of the exercise's wrong variants explain what was seen."""
+    right = looks_of(exercise, reference(exercise))
+    wrong = {each.name: looks_of(exercise, wrong_answer(exercise, each)) for each in exercise.wrong}
+    return probes.diagnose(seen, right, wrong)
+
+
+def looks_of(exercise: Exercise, text: str) -> dict[str, probes.Outcome]:
+    r"""Return what an answer of ours does; it is not put into any place."""
+    home = importlib.import_module(f"llmcore.{exercise.module}")
+    placed = {name: getattr(home, name) for name in exercise.symbols}
+    try:
+        answer = place(exercise, text, f"<{exercise.name}>")
+        return probes.look(exercise, answer.definitions)
+    finally:
+        for name, definition in placed.items():
+            setattr(home, name, definition)
+
+
+def run_tests(exercise: Exercise, path: str, tell: Callable[[int, int], None], first: bool) -> Report:
+    r"""Run those tests of the module that use the definitions, in the order of the categories."""
+    plugin = Plugin(exercise, path, tell, first)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "pytest.ini"
+        settings.write_text("[pytest]\n", encoding="utf-8")
+        arguments = ["-c", str(settings), "--rootdir", str(ROOT), "--import-mode=importlib", "-p", "no:terminal",
+                     "-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:faulthandler", "-s", str(exercise.tests)]  # fmt: skip
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        status = pytest.main(arguments, plugins=[plugin])
+    report = plugin.report()
+    if (
+        status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+        or plugin.broken
+    ):
+        report |= {"verdict": "import", "error": plugin.broken or f"pytest ended with {status!r}"}
+    return report
+
+
+class Plugin:
+    r"""Chooses the tests, puts them in order, stops where a category fails, keeps what failed and how."""
+
+    def __init__(self, exercise: Exercise, path: str, tell: Callable[[int, int], None], first: bool) -> None:
+        self.exercise, self.path, self.tell, self.first = exercise, path, tell, first
+        self.passed = dict.fromkeys(CATEGORIES, 0)
+        self.failed: list[Report] = []
+        self.remarks: list[Report] = []
+        self.total = self.done = 0
+        self.broken = ""
+
+    def report(self) -> Report:
+        r"""Return the verdict of the tests."""
+        failed = sorted(self.failed, key=lambda each: CATEGORIES.index(each["category"]))
+        verdict = failed[0]["verdict"] if failed else "passed"
+        left = self.total - self.done
+        return {
+            "verdict": verdict,
+            "passed": self.passed,
+            "failed": failed,
+            "remarks": self.remarks,
+            "left": left,
+        }
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        yield
+        users = tests_of(self.exercise)
+        chosen = [
+            item
+            for item in items
+            if item.name.split("[")[0] in users and item.get_closest_marker("stronger") is None
+        ]
+        chosen.sort(key=lambda item: CATEGORIES.index(category(item)))
+        items[:] = chosen
+        self.total = len(chosen)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.broken = str(report.longrepr).strip().splitlines()[-1]
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        last = self.failed[-1]["category"] if self.failed else None
+        if last is not None and (category(item) != last or self.first or len(self.failed) >= 5):
+            item.session.shouldstop = "enough"
+        yield
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        state = torch_state()
+        kind = category(item)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        outcome = yield
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        self.done += 1
+        self.tell(self.done, self.total)
+        error = outcome.excinfo[1] if outcome.excinfo else None  # type: ignore[attr-defined]
+        changed = state_changes(state)
+        if error is None and not changed:
+            self.passed[kind] += 1
+            return
+        found = describe(error, kind, item, self.path)
+        if changed:
+            found |= {"verdict": "tampered", "changed": changed}
+        if kind == "memory" and "memory" not in self.exercise.judged:
+            self.remarks.append(found)
+        else:
+            self.failed.append(found)
+        if isinstance(error, TimeUp | SystemExit):
+            item.session.shouldstop = "enough"
+
+
+def tests_of(exercise: Exercise) -> set[str]:
+    r"""Return the tests that use the definitions, by themselves or through helpers of the file."""
+    tree = ast.parse(exercise.tests.read_text(encoding="utf-8"))
+    uses: dict[str, set[str]] = {}
+    for node in tree.body:
+        names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            uses[node.name] = names | {arg.arg for arg in ast.walk(node) if isinstance(arg, ast.arg)}
+        elif isinstance(node, ast.Assign):
+            uses |= {t.id: names for t in node.targets if isinstance(t, ast.Name)}
+    wanted = set(exercise.symbols)
+    while more := {name for name, names in uses.items() if names & wanted} - wanted:
+        wanted |= more
+    return {name for name in wanted if name.startswith("test_")}
+
+
+def category(item: pytest.Item) -> str:
+    r"""Return what a test is about, by its marks, what it asks for and its name."""
+    name = item.name.lower()
+    fixtures = getattr(item, "fixturenames", ())
+    if item.get_closest_marker("memory") or "largest_tensor" in fixtures:
+        return "memory"
+    if "refuses" in fixtures or "refuse" in name or "raises" in name or "must_be" in name:
+        return "error"
+    if "as_close" in fixtures or re.search(
+        r"float16|overflow|nan|infinit|finite|dtype(s|_)|extreme|huge|far_|low_precision|rounded|thousandth",
+        name,
+    ):
+        return "dtype"
+    if "grad" in name:
+        return "gradient"
+    return "shape" if re.search(r"shape", name.split("[")[0]) else "value"
+
+
+def describe(error: BaseException | None, kind: str, item: pytest.Item, path: str) -> Report:
+    r"""Say what a failed test found."""
+    line = item.location[1]
+    found: Report = {
+        "category": kind,
+        "verdict": kind,
+        "test": f"{Path(item.location[0]).name}:{(line or 0) + 1}",
+        "name": item.name,
+    }
+    if error is None:
+        return found
+    if type(error).__name__ == "Difference":
+        found |= error.facts  # type: ignore[attr-defined]
+        found["category"] = found["verdict"] = verdict_of(found, kind)
+        return found
+    place = where(error, path)
+    if isinstance(error, TimeUp):
+        return found | {"verdict": "time", "error": f"{SECONDS} s"} | place
+    if isinstance(error, SystemExit):
+        return found | {"verdict": "exit", "error": repr(error)} | place
+    if isinstance(error, Forbidden):
+        return found | {"verdict": "forbidden", "name": str(error)} | place
+    if (
+        isinstance(error, MemoryError)
+        or "can't allocate memory" in str(error)
+        or "not enough memory" in str(error)
+    ):
+        return found | {"verdict": "limit", "error": said(error)} | place
+    if isinstance(error, AssertionError | pytest.fail.Exception) or not place:
+        return found | {"message": said(error)}
+    return found | {"error": said(error), "raised": True} | place
+
+
+def verdict_of(found: Report, kind: str) -> str:
+    r"""Return the category of a difference: what differs counts more than what the test is about."""
+    if found["kind"] == "shape":
+        return "shape"
+    if found["kind"] == "dtype":
+        return "dtype"
+    return "gradient" if found["part"].startswith("gradient") and kind == "value" else kind
+
+
+def said(error: BaseException) -> str:
+    r"""Return the error as Python prints it, one line of it or a few."""
+    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    return "\n".join(lines[:6])
+
+
+def where(error: BaseException | None, path: str) -> Report:
+    r"""Return the last line of the answer that an error came through."""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    own = [frame for frame in frames if frame.filename == path]
+    return {"line": own[-1].lineno, "code": (own[-1].line or "").strip()} if own else {}
+
+
+# what an answer must leave alone
+
+
+class Printed(io.TextIOBase):
+    r"""Keeps the beginning of what is printed, and counts the rest."""
+
+    def __init__(self) -> None:
+        self.kept, self.count = "", 0
+
+    def write(self, text: str) -> int:
+        self.count += len(text)
+        self.kept += text[: max(0, PRINTED - len(self.kept))]
+        return len(text)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    r"""Raise TimeUp when it takes longer."""
+
+    def ring(*_: Any) -> None:
+        raise TimeUp
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def guarded() -> dict[str, Any]:
+    r"""Return what the verdict rests on: modules and classes, by name."""
+    homes: dict[str, Any] = {name: sys.modules[name] for name in GUARDED if name in sys.modules}
+    homes |= {name: module for name, module in sys.modules.items() if name.startswith("llmcore.")}
+    classes = torch.Tensor, torch.Generator, nn.Module, nn.Linear
+    return homes | {f"{each.__module__}.{each.__name__}": each for each in classes}
+
+
+def snapshot() -> dict[tuple[str, str], Any]:
+    r"""Return their functions and classes."""
+    return {
+        (home, name): value
+        for home, owner in guarded().items()
+        for name, value in list(vars(owner).items())
+        if callable(value)
+    }
+
+
+def changes(before: dict[tuple[str, str], Any], exercise: Exercise) -> str:
+    r"""Return the first of them that is another now; the places of the answer are left out."""
+    homes = guarded()
+    for (home, name), value in before.items():
+        if home == f"llmcore.{exercise.module}" and name in exercise.symbols:
+            continue
+        if home not in homes or vars(homes[home]).get(name) is not value:
+            return f"{home}.{name}"
+    return ""
+
+
+def torch_state() -> dict[str, Any]:
+    r"""Return torch's settings for the whole process."""
+    return {
+        "torch.get_default_dtype()": torch.get_default_dtype(),
+        "torch.is_grad_enabled()": torch.is_grad_enabled(),
+        "torch.is_inference_mode_enabled()": torch.is_inference_mode_enabled(),
+        "torch.are_deterministic_algorithms_enabled()": torch.are_deterministic_algorithms_enabled(),
+        "torch.get_num_threads()": torch.get_num_threads(),
+        "torch.is_autocast_enabled('cpu')": torch.is_autocast_enabled("cpu"),
+        "torch.get_default_device()": torch.get_default_device(),
+    }
+
+
+def state_changes(before: dict[str, Any]) -> str:
+    r"""Return the first setting that is another one now, and bring all back."""
+    after = torch_state()
+    different = [name for name, value in before.items() if after[name] != value]
+    if not different:
+        return ""
+    torch.set_default_dtype(before["torch.get_default_dtype()"])
+    torch.set_grad_enabled(before["torch.is_grad_enabled()"])
+    torch.use_deterministic_algorithms(before["torch.are_deterministic_algorithms_enabled()"])
+    torch.set_num_threads(before["torch.get_num_threads()"])
+    return f"{different[0]}: {before[different[0]]} → {after[different[0]]}"

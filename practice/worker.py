@@ -1,0 +1,158 @@
+r"""A process that has imported torch and the judge, and forks for each answer.
+
+    python -m practice.worker      reads jobs as lines of JSON, writes lines of JSON
+
+An answer may loop, crash, leave, flood or ask for all memory: its fork ends alone and the verdict says how.
+Where the system cannot fork, this process judges one answer itself and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import re
+import resource
+import secrets
+import select
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from practice.catalogue import ROOT, find
+
+FORK = hasattr(os, "fork") and sys.platform != "darwin" and "PRACTICE_WITHOUT_FORK" not in os.environ
+WALL = 120.0  # seconds of one answer, whatever it does
+CPU = 60
+MEMORY = 2 * 2**30  # bytes beside what the judge itself has
+
+
+def preload() -> None:
+    r"""Import what judging needs, so that no fork has to."""
+    import torch
+
+    import practice.inside
+
+    importlib.import_module("hypothesis.strategies")
+    for test in sorted((ROOT / "tests" / "llmcore").glob("test_*.py")):
+        for name in re.findall(
+            r"^(?:from|import) (\w[\w.]*)", test.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    torch.set_num_threads(1)
+    torch.backends.mha.set_fastpath_enabled(True)
+    assert practice.inside
+    gc.collect()
+    gc.freeze()
+
+
+def main() -> None:
+    r"""Serve jobs until the input ends."""
+    preload()
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    print(json.dumps({"ready": True}), file=out)
+    for line in sys.stdin:
+        job = json.loads(line)
+        report = _forked(job, out) if FORK else _here(job, out)
+        print(json.dumps({"report": report}), file=out)
+        if not FORK:
+            return
+
+
+def _here(job: dict[str, Any], out: Any) -> dict[str, Any]:
+    from practice.inside import judge
+
+    def tell(done: int, total: int) -> None:
+        print(json.dumps({"done": done, "total": total}), file=out)
+
+    return judge(find(job["exercise"]), job["text"], job["path"], tell, job.get("first", False))
+
+
+def _forked(job: dict[str, Any], out: Any) -> dict[str, Any]:
+    r"""Judge in a fork, and say how it ended where it does not say so itself."""
+    reading, writing = os.pipe()
+    token = secrets.token_hex(8)
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _child(job, writing, token)
+    os.close(writing)
+    deadline, pending, report = time.monotonic() + WALL, b"", None
+    timed_out = False
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
+        chunk = os.read(reading, 65536) if ready else b""
+        if not ready:
+            timed_out = True
+        if not chunk:
+            break
+        *lines, pending = (pending + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(token.encode()):
+                message = json.loads(line[len(token) :])
+                if "verdict" in message:
+                    report = message
+                else:
+                    print(json.dumps(message), file=out)
+    os.close(reading)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if report is not None:
+        return report
+    code = os.waitstatus_to_exitcode(status)
+    if timed_out or code in (-signal.SIGXCPU,):
+        return {"verdict": "time", "error": f"{CPU if not timed_out else WALL:.0f} s"}
+    if code < 0:
+        return {"verdict": "crash", "error": signal.Signals(-code).name}
+    return {"verdict": "exit", "error": f"os._exit({code})"}
+
+
+def _child(job: dict[str, Any], writing: int, token: str) -> None:
+    r"""Judge; never returns."""
+    try:
+        os.setpgid(0, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            _limit()
+
+            def send(message: dict[str, Any]) -> None:
+                data = f"{token}{json.dumps(message)}\n".encode()
+                while data:
+                    data = data[os.write(writing, data) :]
+
+            from practice.inside import judge
+
+            sys.dont_write_bytecode = True
+
+            def tell(done: int, total: int) -> None:
+                send({"done": done, "total": total})
+
+            send(judge(find(job["exercise"]), job["text"], job["path"], tell, job.get("first", False)))
+    finally:
+        os._exit(0)
+
+
+def _limit() -> None:
+    r"""Bound processor time, memory and files; what the judge itself has is on top."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16 * 2**20, 16 * 2**20))
+    status = Path("/proc/self/status")
+    if status.is_file():
+        has = int(re.search(r"VmData:\s+(\d+)", status.read_text())[1]) * 1024  # type: ignore[index]
+        resource.setrlimit(resource.RLIMIT_DATA, (has + MEMORY, has + MEMORY))
+
+
+if __name__ == "__main__":
+    main()
