@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import inspect
 import io
 import linecache
 import os
 import re
 import signal
 import sys
-import tempfile
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis.configuration import set_hypothesis_home_dir
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
@@ -32,7 +33,7 @@ from practice.catalogue import ROOT, Exercise
 from practice.source import reference, untouched, wrong_answer
 
 CATEGORIES = ("shape", "value", "gradient", "dtype", "error", "memory")
-SECONDS = 20  # of one test, and of importing the answer
+SECONDS = 10  # of one test, and of importing the answer
 PRINTED = 2_000  # characters that are kept
 GUARDED = (  # modules that the verdict rests on
     *("builtins", "math", "torch", "torch.nn", "torch.nn.functional", "torch.testing", "torch.autograd"),
@@ -54,6 +55,10 @@ class TimeUp(BaseException):
 
 class Forbidden(BaseException):
     r"""The answer calls what would be the answer."""
+
+
+class Outside(BaseException):
+    r"""The answer reaches for files, processes or the network."""
 
 
 def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], None], first: bool) -> Report:
@@ -79,6 +84,8 @@ def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], N
         return {"verdict": "forbidden", "line": named[0][1], "name": named[0][0]}
     before = snapshot()
     state = torch_state()
+    set_hypothesis_home_dir(Path.cwd() / "hypothesis")
+    guard_system()
     printed = Printed()
     sys.stdout = sys.stderr = printed  # type: ignore[assignment]
     report: Report = {}
@@ -93,17 +100,19 @@ def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], N
         report |= {"verdict": "time", "error": f"{SECONDS} s", **where(sys.exc_info()[1], path)}
     except Forbidden as error:
         report |= {"verdict": "forbidden", "name": str(error), **where(error, path)}
-    except (SystemExit, KeyboardInterrupt) as error:
-        report |= {"verdict": "exit", "error": repr(error), **where(error, path)}
+    except Outside as error:
+        report |= {"verdict": "tampered", "changed": str(error), **where(error, path)}
     except MemoryError as error:
         report |= {"verdict": "limit", "error": repr(error), **where(error, path)}
     except Exception as error:
         report |= {"verdict": "import", "error": said(error), **where(error, path)}
+    except BaseException as error:  # SystemExit, KeyboardInterrupt, what ends a test run
+        report |= {"verdict": "exit", "error": repr(error), **where(error, path)}
     report["printed"] = printed.kept
     report["printed_characters"] = printed.count
     if missing:
         report["missing"] = missing
-    if changed := (changes(before, exercise) or state_changes(state)):
+    if changed := (state_changes(state) or changes(before, exercise)):
         report |= {"verdict": "tampered", "changed": changed}
     return report
 
@@ -122,7 +131,8 @@ def place(exercise: Exercise, text: str, path: str) -> Placed:
     for name in exercise.symbols:  # whoever imports the answer from llmcore gets none
         setattr(home, name, stand_in(name))
     module = types.ModuleType(f"answer_{exercise.name.replace('-', '_')}")
-    module.__file__ = path
+    module.__file__ = str(Path("answer.py").absolute())  # a copy: the author's own file is never opened
+    Path(module.__file__).write_text(text, encoding="utf-8")
     sys.modules[module.__name__] = module
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     with time_limit(SECONDS):
@@ -130,7 +140,9 @@ def place(exercise: Exercise, text: str, path: str) -> Placed:
     definitions, missing = [], []
     for name in exercise.symbols:
         theirs = vars(module).get(name)
-        if theirs is None or isinstance(theirs, StandIn) or not callable(theirs):
+        if isinstance(theirs, StandIn):
+            raise Forbidden(f"llmcore's own {name}")
+        if theirs is None or not callable(theirs):
             missing.append(name)
             continue
         ours = originals[name]
@@ -228,13 +240,27 @@ def looks_of(exercise: Exercise, text: str) -> dict[str, probes.Outcome]:
 def run_tests(exercise: Exercise, path: str, tell: Callable[[int, int], None], first: bool) -> Report:
     r"""Run those tests of the module that use the definitions, in the order of the categories."""
     plugin = Plugin(exercise, path, tell, first)
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder) / "pytest.ini"
-        settings.write_text("[pytest]\n", encoding="utf-8")
-        arguments = ["-c", str(settings), "--rootdir", str(ROOT), "--import-mode=importlib", "-p", "no:terminal",
-                     "-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:faulthandler", "-s", str(exercise.tests)]  # fmt: skip
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        status = pytest.main(arguments, plugins=[plugin])
+    settings = Path("pytest.ini").absolute()  # none of the repository's own
+    settings.write_text("[pytest]\n", encoding="utf-8")
+    off = [
+        each
+        for name in ("terminal", "cacheprovider", "warnings", "faulthandler", "tmpdir")
+        for each in ("-p", f"no:{name}")
+    ]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    status = pytest.main(
+        [
+            "-c",
+            str(settings),
+            "--rootdir",
+            str(ROOT),
+            "--import-mode=importlib",
+            "-s",
+            *off,
+            str(exercise.tests),
+        ],
+        plugins=[plugin],
+    )
     report = plugin.report()
     if (
         status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
@@ -313,7 +339,7 @@ class Plugin:
             self.remarks.append(found)
         else:
             self.failed.append(found)
-        if isinstance(error, TimeUp | SystemExit):
+        if error is not None and not isinstance(error, Exception | pytest.fail.Exception):
             item.session.shouldstop = "enough"
 
 
@@ -379,9 +405,17 @@ def describe(error: BaseException | None, kind: str, item: pytest.Item, path: st
         or "not enough memory" in str(error)
     ):
         return found | {"verdict": "limit", "error": said(error)} | place
+    if isinstance(error, Outside):
+        return found | {"verdict": "tampered", "changed": str(error)} | place
+    if re.search(r"does not require grad|not have been used in the graph", str(error)):
+        return found | {"category": "gradient", "verdict": "gradient", "message": "no gradient"}
     if isinstance(error, AssertionError | pytest.fail.Exception) or not place:
         return found | {"message": said(error)}
-    return found | {"error": said(error), "raised": True} | place
+    return (
+        found
+        | {"verdict": "error" if kind == "error" else "raised", "error": said(error), "raised": True}
+        | place
+    )
 
 
 def verdict_of(found: Report, kind: str) -> str:
@@ -436,6 +470,44 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+NOT_HERS = (  # what Python tells an audit hook: the answer works on tensors alone
+    *(
+        "os.fork",
+        "os.forkpty",
+        "os.exec",
+        "os.posix_spawn",
+        "os.system",
+        "os.kill",
+        "os.killpg",
+        "subprocess.Popen",
+    ),
+    *("os.remove", "os.rename", "os.rmdir", "os.truncate", "os.chmod", "os.chown", "os.link", "os.symlink"),
+    *("shutil.rmtree", "shutil.move", "socket.connect", "socket.bind"),
+)
+
+
+def guard_system() -> None:
+    r"""Let this process write into its own folder alone, start no other and speak to nobody, from now on."""
+    folder = str(Path.cwd())
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event in NOT_HERS:
+            inside = (
+                args
+                and isinstance(args[0], str | os.PathLike)
+                and os.path.abspath(args[0]).startswith(folder)
+            )
+            if not inside:
+                raise Outside(f"{event}({args[0] if args else ''!s:.60})")
+        if event == "open" and isinstance(args[0], str | bytes | os.PathLike):
+            name = os.path.abspath(os.fsdecode(args[0]))
+            if args[2] & WRITING and not name.startswith(folder) and name != os.devnull:
+                raise Outside(f"open({name!r}, {args[1]!r})")
+
+    sys.addaudithook(hook)
+
+
 def guarded() -> dict[str, Any]:
     r"""Return what the verdict rests on: modules and classes, by name."""
     homes: dict[str, Any] = {name: sys.modules[name] for name in GUARDED if name in sys.modules}
@@ -449,9 +521,15 @@ def snapshot() -> dict[tuple[str, str], Any]:
     return {
         (home, name): value
         for home, owner in guarded().items()
-        for name, value in list(vars(owner).items())
+        for name, value in [*vars(owner).items(), *_inherited(owner)]
         if callable(value)
     }
+
+
+def _inherited(owner: Any) -> list[tuple[str, Any]]:
+    r"""Return what a class has from those above it; for a module, nothing."""
+    names = set(dir(owner)) - set(vars(owner)) if isinstance(owner, type) else ()
+    return [(name, inspect.getattr_static(owner, name, None)) for name in names]
 
 
 def changes(before: dict[tuple[str, str], Any], exercise: Exercise) -> str:
@@ -460,7 +538,7 @@ def changes(before: dict[tuple[str, str], Any], exercise: Exercise) -> str:
     for (home, name), value in before.items():
         if home == f"llmcore.{exercise.module}" and name in exercise.symbols:
             continue
-        if home not in homes or vars(homes[home]).get(name) is not value:
+        if home not in homes or inspect.getattr_static(homes[home], name, None) is not value:
             return f"{home}.{name}"
     return ""
 

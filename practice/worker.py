@@ -28,7 +28,7 @@ from practice.catalogue import ROOT, find
 
 FORK = hasattr(os, "fork") and sys.platform != "darwin" and "PRACTICE_WITHOUT_FORK" not in os.environ
 WALL = 120.0  # seconds of one answer, whatever it does
-CPU = 60
+CPU = 40
 MEMORY = 2 * 2**30  # bytes beside what the judge itself has
 
 
@@ -72,7 +72,9 @@ def _here(job: dict[str, Any], out: Any) -> dict[str, Any]:
     def tell(done: int, total: int) -> None:
         print(json.dumps({"done": done, "total": total}), file=out)
 
-    return judge(find(job["exercise"]), job["text"], job["path"], tell, job.get("first", False))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.chdir(folder)
+        return judge(find(job["exercise"]), job["text"], job["path"], tell, job.get("first", False))
 
 
 def _forked(job: dict[str, Any], out: Any) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def _forked(job: dict[str, Any], out: Any) -> dict[str, Any]:
     os.close(writing)
     deadline, pending, report = time.monotonic() + WALL, b"", None
     timed_out = False
-    while True:
+    while report is None:
         ready, _, _ = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
         chunk = os.read(reading, 65536) if ready else b""
         if not ready:
