@@ -15,7 +15,7 @@ from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
 from sitekit.pages import ROOT, SITES, FrontMatterError, front_matter, page_path, refuse
-from sitekit.values import ValueFormError, fill
+from practice.values import ValueFormError, fill
 
 FORM = re.compile(r"\[\[(?P<index>[a-z]+)\]\]\s*")  # [[tags]] has become sitekit.tags' by now
 DAY = re.compile(r"\bdays/(?P<slug>[\w-]+)\.md\b")

@@ -27,7 +27,7 @@ from markdown import Markdown
 
 from sitekit.built import FOLDERS, SITE, address, nav_pages, settings
 from sitekit.pages import ROOT, SITES
-from sitekit.values import fill
+from practice.values import fill
 
 FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})(?P<info>.*)")
 NOTE = re.compile(r'(?P<indent> *)(?P<kind>!!!|\?\?\?\+?) (?P<type>[\w-]+)(?: [\w-]+)*(?: "(?P<title>.*)")?')

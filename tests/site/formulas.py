@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from sitekit.values import fill
+from practice.values import fill
 
 LETTER = "[BLSHKDETVnkd]"
 CODE = re.compile(r"^\s*(`{3,}|~{3,}).*?^\s*\1\s*$|<!--.*?-->|(`+)(?!`)[^\n]*?(?<!`)\2(?!`)", re.M | re.S)

@@ -23,7 +23,7 @@ from sitekit import notebooks
 from sitekit.built import FOLDERS, plain, read_days, settings
 from sitekit.notebooks import NotebookError, notebook
 from sitekit.pages import ROOT, SITES
-from sitekit.values import ValueFormError
+from practice.values import ValueFormError
 
 SLUGS = sorted(path.stem for path in (ROOT / "docs" / "zh" / "days").glob("*.md"))
 RUN = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sitekit.values import FORM, ValueFormError, fill, look_up, reformat
+from practice.values import FORM, ValueFormError, fill, look_up, reformat
 from tests.site.blocks import Line, Origin, Problem
 from tests.site.judge import Failure
 from tests.site.published import STATE

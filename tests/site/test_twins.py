@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sitekit.values import FORM
+from practice.values import FORM
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"\s*(?P<fence>`{3,}|~{3,})(?P<info>.*)")
