@@ -51,6 +51,8 @@ TASKS = {
     "pdf": Task("build, and print the plan of each language into site/downloads/ (needs Chromium)",
                 ["docs", "pdf"], [*BUILD, "-m sitekit.pdf"]),
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
+    "practice": Task("write it from memory, before a judge (ARGS='start gqa'; ARGS=--help)", [*TESTS],
+                     ["-m practice"], ("next",)),
     "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
     "publish": Task("run what is published, then build the pages with what was verified", [*TESTS, "pdf"],
                     PUBLISH),

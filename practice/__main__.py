@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import random
 import sys
 import time
@@ -58,6 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
         return NO_JUDGE
     except Closed:
         return WRONG
+    except BrokenPipeError:  # whoever read has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return RIGHT
     except KeyboardInterrupt:
         print()
         return 130
@@ -84,14 +88,20 @@ def _parser() -> argparse.ArgumentParser:
                           help=say("the folder of your answers (workspace)", "存放答案的文件夹（workspace）"))  # fmt: skip
     commands = parser.add_subparsers(dest="command", required=True, metavar=say("command", "命令"))
 
-    def add(name: str, run: Callable[[Workspace, Any], int], words: str, *, exercise: str = "") -> argparse.ArgumentParser:
+    def add(
+        name: str, run: Callable[[Workspace, Any], int], words: str, *, exercise: str = ""
+    ) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=words, description=words, parents=[both])
         command.set_defaults(run=run)
         if exercise:
-            command.add_argument("exercise", nargs=exercise, help=say("its name (see list)", "题目名（见 list）"))  # type: ignore[arg-type]
+            command.add_argument(
+                "exercise", nargs=exercise, help=say("its name (see list)", "题目名（见 list）")
+            )  # type: ignore[arg-type]
         return command
 
-    listed = add("list", list_, say("the exercises, by day, level and state", "列出题目，可按天、难度、状态筛选"))
+    listed = add(
+        "list", list_, say("the exercises, by day, level and state", "列出题目，可按天、难度、状态筛选")
+    )
     listed.add_argument("--day", help=say("of one day, by its slug", "某一天的题"))
     listed.add_argument("--level", type=int, choices=range(1, 5), help=say("of one level", "某一难度的题"))
     listed.add_argument("--state", choices=STATES, help=say("in one state", "某一状态的题"))
@@ -104,10 +114,17 @@ def _parser() -> argparse.ArgumentParser:
         ("watch", watch, say("judge it on every save", "每次保存就判")),
     ):
         command = add(name, run, words, exercise="?")
-        command.add_argument("--file", type=Path, help=say("another file than the workspace's", "判另一个文件"))
+        command.add_argument(
+            "--file", type=Path, help=say("another file than the workspace's", "判另一个文件")
+        )
     hint = add("hint", hint_, say("one hint more", "再看一条提示"), exercise="?")
     hint.add_argument("--all", action="store_true", help=say("all of them", "全部提示"))
-    show = add("show", show_, say("the reference beside yours, after passing", "通过之后，参考答案与你的并排"), exercise="?")
+    show = add(
+        "show",
+        show_,
+        say("the reference beside yours, after passing", "通过之后，参考答案与你的并排"),
+        exercise="?",
+    )
     show.add_argument("--insist", action="store_true", help=say("before passing too", "没通过也要看"))
     for name, run, words in (("bug", bug, say("find the bug in a wrong variant", "找出错误变体里的错")),):
         add(name, run, words, exercise="?").add_argument("--seed", type=int, help=argparse.SUPPRESS)
@@ -128,10 +145,14 @@ def _named(workspace: Workspace, name: str | None) -> Exercise:
         except KeyError as error:
             raise UsageError(say(f"no exercise {error.args[0]}; `list` has them all",
                                  f"没有题目 {error.args[0]}；`list` 列出全部").replace("`", "")) from None  # fmt: skip
-    started = [(data.get("started", ""), each) for each, data in workspace.exercises.items() if data.get("started")]
+    started = [
+        (data.get("started", ""), each) for each, data in workspace.exercises.items() if data.get("started")
+    ]
     known = [name for _, name in sorted(started) if name in exercises()]
     if not known:
-        raise UsageError(say("which exercise? `list` has them all", "哪一题？`list` 列出全部").replace("`", ""))
+        raise UsageError(
+            say("which exercise? `list` has them all", "哪一题？`list` 列出全部").replace("`", "")
+        )
     return exercises()[known[-1]]
 
 
@@ -162,7 +183,12 @@ def next_(workspace: Workspace, options: Any) -> int:
     by_state = {state: [e for e in exercises().values() if workspace.state(e) == state] for state in STATES}
     chosen = next((by_state[state][0] for state in ("due", "started", "todo") if by_state[state]), None)
     if chosen is None:
-        terminal.line(say("All passed, and nothing due. `mock` holds an interview.", "全部通过，也没有到期的复习。`mock` 可以模拟面试。"))
+        terminal.line(
+            say(
+                "All passed, and nothing due. `mock` holds an interview.",
+                "全部通过，也没有到期的复习。`mock` 可以模拟面试。",
+            )
+        )
         return RIGHT
     state = workspace.state(chosen)
     again = " --again" if state == "due" else ""
@@ -205,7 +231,9 @@ def start_(workspace: Workspace, options: Any) -> int:
 def _next(workspace: Workspace) -> Exercise:
     left = [each for each in exercises().values() if workspace.state(each) == "todo"]
     if not left:
-        raise UsageError(say("every exercise is started or passed; name one", "每道题都开始或通过了；请写出题目名"))
+        raise UsageError(
+            say("every exercise is started or passed; name one", "每道题都开始或通过了；请写出题目名")
+        )
     return left[0]
 
 
@@ -313,7 +341,9 @@ def show_(workspace: Workspace, options: Any) -> int:
     path = workspace.path(exercise)
     title = say("the reference", "参考答案")
     if path.exists():
-        terminal.beside((say("yours", "你的"), path.read_text(encoding="utf-8")), (title, reference(exercise)))
+        terminal.beside(
+            (say("yours", "你的"), path.read_text(encoding="utf-8")), (title, reference(exercise))
+        )
     else:
         terminal.code(reference(exercise), title=title)
     return RIGHT
@@ -328,7 +358,12 @@ def bug(workspace: Workspace, options: Any) -> int:
 def mock_(workspace: Workspace, options: Any) -> int:
     r"""Hold an interview."""
     if not 10 <= options.minutes <= 240:
-        raise UsageError(say(f"minutes={options.minutes} must be 10 to 240", f"minutes={options.minutes} 应在 10 到 240 之间"))
+        raise UsageError(
+            say(
+                f"minutes={options.minutes} must be 10 to 240",
+                f"minutes={options.minutes} 应在 10 到 240 之间",
+            )
+        )
     return drills.mock(workspace, options.minutes, random.Random(options.seed))
 
 

@@ -95,8 +95,12 @@ def exercises() -> dict[str, Exercise]:
         CatalogueError: If a file breaks a rule.
     """
     found = [read(path) for path in sorted((HOME / "exercises").glob("*.toml"))]
-    days = {"self-attention": 0, "attention-variants": 1, "dpo": 2}
-    found.sort(key=lambda each: (days.get(each.day, len(days)), each.day, each.level, each.name))
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")  # the order of the days is there alone
+    days = re.findall(r"days/([\w-]+)\.md", nav)
+    for each in found:
+        if each.day not in days:
+            raise CatalogueError(f"{each.name}.toml: day={each.day!r} is none of {', '.join(days)}")
+    found.sort(key=lambda each: (days.index(each.day), each.level, each.name))
     return {each.name: each for each in found}
 
 
@@ -156,6 +160,8 @@ def read(path: Path) -> Exercise:
         seen.add(name)
         if unknown := set(each) - {"name", "title", "why", "change", "code"}:
             raise refuse(f"wrong variant {name}: {sorted(unknown)} not known")
+        if any(each.get("title") == other.title for other in wrong):
+            raise refuse(f"two wrong variants are titled {each['title']!r}")
         if bool(each.get("change")) == bool(each.get("code")):
             raise refuse(f"wrong variant {name} needs either a change or code")
         change = tuple((old, new) for old, new in each.get("change", ()))

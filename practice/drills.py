@@ -49,7 +49,9 @@ def _bare(text: str) -> str:
             first = node.body[0]
             gone |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     kept = [line for number, line in enumerate(lines, 1) if number not in gone]
-    return "\n".join(line for line, after in zip(kept, [*kept[1:], "x"], strict=True) if line.strip() or after.strip())
+    return "\n".join(
+        line for line, after in zip(kept, [*kept[1:], "x"], strict=True) if line.strip() or after.strip()
+    )
 
 
 def bug(workspace: Workspace, chance: random.Random, exercise: Exercise | None = None) -> int:
@@ -69,7 +71,9 @@ def bug(workspace: Workspace, chance: random.Random, exercise: Exercise | None =
     (chosen,) = chance.choices(pool, [each.asked**2 for each, _ in pool])
     each, wrong = chosen
     text, places = shown_bug(each, wrong)
-    terminal.line(say(f"{of(each.title)}: one thing in it is wrong.", f"{of(each.title)}：里面有一处错误。"), "bold")
+    terminal.line(
+        say(f"{of(each.title)}: one thing in it is wrong.", f"{of(each.title)}：里面有一处错误。"), "bold"
+    )
     terminal.code(text, numbers=True)
     started = time.monotonic()
     line = ask(say("Which line? (a number, Enter to see it)", "哪一行？（输入行号，直接回车看答案）"))
@@ -78,7 +82,9 @@ def bug(workspace: Workspace, chance: random.Random, exercise: Exercise | None =
         say("Yes.", "对。") if found else say(f"It is line {_lines(places)}.", f"是第 {_lines(places)} 行。")
     )
     others = [o for o in each.wrong if o.name != wrong.name]
-    others += [o for e in exercises().values() if e.module == each.module for o in e.wrong if o not in each.wrong]
+    others += [
+        o for e in exercises().values() if e.module == each.module for o in e.wrong if o not in each.wrong
+    ]
     options = [wrong, *chance.sample(others, min(3, len(others)))]
     chance.shuffle(options)
     for number, option in enumerate(options, 1):
@@ -203,7 +209,9 @@ def mock(workspace: Workspace, minutes: int, chance: random.Random) -> int:
     return 0 if right == len(tasks) and tasks else 1
 
 
-def _write(workspace: Workspace, exercise: Exercise, folder: Path, judge: Judge, left: Any, lines: list[str]) -> dict[str, Any]:
+def _write(
+    workspace: Workspace, exercise: Exercise, folder: Path, judge: Judge, left: Any, lines: list[str]
+) -> dict[str, Any]:
     r"""Let the reader write one exercise, judge it as often as wanted; return how it went."""
     path = folder / f"{exercise.name.replace('-', '_')}.py"
     path.write_text(stub(exercise), encoding="utf-8")
@@ -236,7 +244,9 @@ def _write(workspace: Workspace, exercise: Exercise, folder: Path, judge: Judge,
         wrong = next(each for each in exercise.wrong if each.name == name)
         lines.append(f"    - {of(wrong.title)}: {of(wrong.why)}")
     in_time = result["seconds"] <= exercise.minutes * 60
-    workspace.rate(f"exercise:{exercise.name}", (3 if in_time and checks == 1 else 2) if passed(report) else 1)
+    workspace.rate(
+        f"exercise:{exercise.name}", (3 if in_time and checks == 1 else 2) if passed(report) else 1
+    )
     if passed(report):
         workspace.of(exercise)["passed"] = now().isoformat()
     if wish == "closed":
@@ -272,7 +282,9 @@ def review(workspace: Workspace, chance: random.Random) -> int:
                 workspace.save()
             elif kind == "bug":
                 exercise = exercises().get(name.split("/")[0])
-                if exercise is not None and any(w.name == name.split("/")[1] and w.change for w in exercise.wrong):
+                if exercise is not None and any(
+                    w.name == name.split("/")[1] and w.change for w in exercise.wrong
+                ):
                     bug(workspace, chance, exercise)
             elif kind == "exercise":
                 writing.append(name)

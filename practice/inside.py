@@ -33,7 +33,7 @@ from practice.catalogue import ROOT, Exercise
 from practice.source import reference, untouched, wrong_answer
 
 CATEGORIES = ("shape", "value", "gradient", "dtype", "error", "memory")
-SECONDS = 10  # of one test, and of importing the answer
+SECONDS = float(os.environ.get("PRACTICE_SECONDS", "10"))  # of one test, and of importing the answer
 PRINTED = 2_000  # characters that are kept
 GUARDED = (  # modules that the verdict rests on
     *("builtins", "math", "torch", "torch.nn", "torch.nn.functional", "torch.testing", "torch.autograd"),
@@ -97,7 +97,7 @@ def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], N
         with time_limit(SECONDS):
             report |= examine(exercise, answer, path, tell, first)
     except TimeUp:
-        report |= {"verdict": "time", "error": f"{SECONDS} s", **where(sys.exc_info()[1], path)}
+        report |= {"verdict": "time", "error": f"{SECONDS:g} s", **where(sys.exc_info()[1], path)}
     except Forbidden as error:
         report |= {"verdict": "forbidden", "name": str(error), **where(error, path)}
     except Outside as error:
@@ -322,9 +322,9 @@ class Plugin:
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         state = torch_state()
         kind = category(item)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        rearm(SECONDS)
         outcome = yield
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        rearm(SECONDS)
         self.done += 1
         self.tell(self.done, self.total)
         error = outcome.excinfo[1] if outcome.excinfo else None  # type: ignore[attr-defined]
@@ -394,7 +394,7 @@ def describe(error: BaseException | None, kind: str, item: pytest.Item, path: st
         return found
     place = where(error, path)
     if isinstance(error, TimeUp):
-        return found | {"verdict": "time", "error": f"{SECONDS} s"} | place
+        return found | {"verdict": "time", "error": f"{SECONDS:g} s"} | place
     if isinstance(error, SystemExit):
         return found | {"verdict": "exit", "error": repr(error)} | place
     if isinstance(error, Forbidden):
@@ -462,16 +462,23 @@ def time_limit(seconds: float) -> Iterator[None]:
     def ring(*_: Any) -> None:
         raise TimeUp
 
-    signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, ring)
+    rearm(seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        rearm(0)
+
+
+def rearm(seconds: float) -> None:
+    r"""Let the time limit count from now; 0 stops it."""
+    if hasattr(signal, "SIGALRM"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-NOT_HERS = (  # what Python tells an audit hook: the answer works on tensors alone
+PROCESSES = (  # what Python tells an audit hook: the answer works on tensors alone
     *(
         "os.fork",
         "os.forkpty",
@@ -482,28 +489,37 @@ NOT_HERS = (  # what Python tells an audit hook: the answer works on tensors alo
         "os.killpg",
         "subprocess.Popen",
     ),
-    *("os.remove", "os.rename", "os.rmdir", "os.truncate", "os.chmod", "os.chown", "os.link", "os.symlink"),
-    *("shutil.rmtree", "shutil.move", "socket.connect", "socket.bind"),
+    *("socket.connect", "socket.bind"),
+)
+FILES = (
+    *(
+        "os.remove",
+        "os.rename",
+        "os.rmdir",
+        "os.mkdir",
+        "os.truncate",
+        "os.chmod",
+        "os.chown",
+        "os.link",
+        "os.symlink",
+    ),
+    *("shutil.rmtree", "shutil.move"),
 )
 
 
 def guard_system() -> None:
     r"""Let this process write into its own folder alone, start no other and speak to nobody, from now on."""
-    folder = str(Path.cwd())
+    folder = f"{Path.cwd()}{os.sep}"
+
+    def outside(name: Any) -> bool:
+        return not os.path.abspath(os.fsdecode(name)).startswith(folder)  # noqa: PTH100 (no link is followed)
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event in NOT_HERS:
-            inside = (
-                args
-                and isinstance(args[0], str | os.PathLike)
-                and os.path.abspath(args[0]).startswith(folder)
-            )
-            if not inside:
-                raise Outside(f"{event}({args[0] if args else ''!s:.60})")
-        if event == "open" and isinstance(args[0], str | bytes | os.PathLike):
-            name = os.path.abspath(os.fsdecode(args[0]))
-            if args[2] & WRITING and not name.startswith(folder) and name != os.devnull:
-                raise Outside(f"open({name!r}, {args[1]!r})")
+        is_path = bool(args) and isinstance(args[0], str | bytes | os.PathLike)
+        if event in PROCESSES or (event in FILES and is_path and outside(args[0])):
+            raise Outside(f"{event}({', '.join(map(str, args))!s:.60})")
+        if event == "open" and is_path and args[2] & WRITING and outside(args[0]) and args[0] != os.devnull:
+            raise Outside(f"open({os.fsdecode(args[0])!r}, {args[1]!r})")
 
     sys.addaudithook(hook)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from practice.catalogue import HOME
+
+WALL = 120.0  # seconds of one answer, whatever it does
 
 
 class Judge:
@@ -26,6 +31,7 @@ class Judge:
 
     def __init__(self) -> None:
         self.worker: subprocess.Popen[str] | None = None
+        self.folder: tempfile.TemporaryDirectory[str] | None = None  # where answers run, emptied at the end
 
     def __enter__(self) -> Judge:
         return self
@@ -39,6 +45,8 @@ class Judge:
         r"""Start the worker, if it does not run yet; importing torch takes it some seconds."""
         if self.worker is not None and self.worker.poll() is None:
             return
+        self.close()
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = os.pathsep.join([str(HOME.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.worker = subprocess.Popen(
             [sys.executable, "-m", "practice.worker"],
@@ -47,9 +55,13 @@ class Judge:
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
+            cwd=self.folder.name,
             env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
         )
-        self._next()
+        if self._next() is None:
+            said = self.worker.communicate()[1].strip().splitlines() or ["no reason given"]
+            self.close()
+            raise RuntimeError(f"the judge could not start: {said[-1]}")
 
     def __call__(
         self,
@@ -78,28 +90,47 @@ class Judge:
         job = {"exercise": exercise, "text": text, "path": str(path), "first": first}
         self.worker.stdin.write(json.dumps(job) + "\n")
         self.worker.stdin.flush()
-        while True:
-            message = self._next()
-            if "report" in message:
-                return message["report"]
-            tell(message["done"], message["total"])
+        overdue = threading.Timer(WALL + 30, self.worker.kill)  # a worker that forks keeps the time itself
+        overdue.start()
+        try:
+            while (message := self._next()) is not None:
+                if "report" in message:
+                    if "broken" in message["report"]:
+                        raise RuntimeError(f"the judge has a fault of its own:\n{message['report']['broken']}")
+                    return message["report"]
+                tell(message["done"], message["total"])
+        finally:
+            overdue.cancel()
+        code = self.worker.wait()
+        return ended(code, overdue.finished.is_set() and code != 0)
 
     def close(self) -> None:
         r"""End the worker."""
-        if self.worker is None:
-            return
-        self.worker.kill()
-        self.worker.communicate()
-        self.worker = None
+        if self.worker is not None:
+            self.worker.kill()
+            self.worker.communicate()
+            self.worker = None
+        if self.folder is not None:
+            self.folder.cleanup()
+            self.folder = None
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self) -> dict[str, Any] | None:
+        r"""Return the next message of the worker, None where it has ended."""
         assert self.worker is not None
         assert self.worker.stdout is not None
         line = self.worker.stdout.readline()
-        if not line:
-            _, said = self.worker.communicate()
-            self.worker = None
-            raise RuntimeError(
-                "the judge could not start: " + (said.strip().splitlines() or ["no reason"])[-1]
-            )
-        return json.loads(line)
+        return json.loads(line) if line else None
+
+
+def ended(code: int, late: bool) -> dict[str, Any]:
+    r"""Return the report on an answer that ended its process.
+
+    Args:
+        code: The exit code, negative where a signal ended it.
+        late: It was ended as it took too long.
+    """
+    if late or code == -getattr(signal, "SIGXCPU", 0):
+        return {"verdict": "time", "error": f"{WALL:g} s"}
+    if code < 0:
+        return {"verdict": "crash", "error": signal.Signals(-code).name}
+    return {"verdict": "exit", "error": f"os._exit({code})"}

@@ -55,7 +55,9 @@ class Workspace:
         if not path.exists():
             return "todo"
         try:
-            empty = len(untouched(path.read_text(encoding="utf-8"), exercise.symbols)) == len(exercise.symbols)
+            empty = len(untouched(path.read_text(encoding="utf-8"), exercise.symbols)) == len(
+                exercise.symbols
+            )
         except (SyntaxError, UnicodeDecodeError):
             empty = False
         return "todo" if empty else "started"

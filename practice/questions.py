@@ -1,10 +1,10 @@
 r"""The theory questions of the days, as their pages have them: never a second copy.
 
-    ??? question why-heads "Why several heads?"
+??? question why-heads "Why several heads?"
 
-        the answer
+    the answer
 
-        ??? note "Follow-up: …"
+    ??? note "Follow-up: …"
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from functools import cache
 from practice.catalogue import ROOT
 from practice.values import fill
 
-OPENING = re.compile(r'^(?P<space> *)\?{3}\+? (?P<kind>question|note|abstract)(?: (?P<name>[\w-]+))? "(?P<title>.*)"\s*$')
+OPENING = re.compile(
+    r'^(?P<space> *)\?{3}\+? (?P<kind>question|note|abstract)(?: (?P<name>[\w-]+))? "(?P<title>.*)"\s*$'
+)
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)]+\)")
 NUMBERED = re.compile(r"^\d+[.、]\s*")
 

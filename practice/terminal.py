@@ -62,7 +62,9 @@ def code(text: str, *, numbers: bool = False, title: str = "") -> None:
     from rich.panel import Panel
     from rich.syntax import Syntax
 
-    shown = Syntax(text.rstrip("\n"), "python", line_numbers=numbers, theme="ansi_dark", background_color="default")
+    shown = Syntax(
+        text.rstrip("\n"), "python", line_numbers=numbers, theme="ansi_dark", background_color="default"
+    )
     console.print(Panel(shown, title=title, title_align="left") if title else shown)
 
 
@@ -100,7 +102,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         return
     widths = [max(map(_width, column)) for column in zip(head, *rows, strict=True)]
     for row in [list(head), *rows]:
-        print("  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(
+                cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+            ).rstrip()
+        )
 
 
 def _width(text: str) -> int:
@@ -119,7 +125,12 @@ class Bar:
             width = 24
             filled = width * done // total if total else 0
             count = f"{done}/{total}" if total else ""
-            print(f"\r{self.words} {'█' * filled}{'·' * (width - filled)} {count} ", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{self.words} {'█' * filled}{'·' * (width - filled)} {count} ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def clear(self) -> None:
         if self.shown:

@@ -179,7 +179,11 @@ class IndexPreprocessor(Preprocessor):
 
     def _index(self, name: str, number: int) -> list[str]:
         if name not in INDEXES:
-            refuse(self.md, number, f"[[{name}]] is no index; there are {', '.join(INDEXES)} and tags")
+            refuse(
+                self.md,
+                number,
+                f"[[{name}]] is no index; there are {', '.join(INDEXES)} tags, exercises, mistakes and counts",
+            )
             return []
         path = page_path(self.md)
         language = path.parent.name if path else ""
