@@ -257,7 +257,7 @@ def check(workspace: Workspace, options: Any) -> int:
             for line in explain(exercise, {"verdict": "not attempted"}):
                 terminal.line(line)
             return NOT_ATTEMPTED
-    with Judge() as judge:
+    with Judge(exercise.module) as judge:
         return _check(workspace, exercise, path, text, judge)
 
 
@@ -297,7 +297,7 @@ def watch(workspace: Workspace, options: Any) -> int:
     path, _ = _answer(workspace, exercise, options)
     terminal.line(say(f"watching {path}; Ctrl-C ends it", f"正在看着 {path}；Ctrl-C 结束"))
     seen: str | None = None
-    with Judge() as judge:
+    with Judge(exercise.module) as judge:
         judge.start()
         while True:
             try:

@@ -25,11 +25,15 @@ class Judge:
         with Judge() as judge:
             report = judge(exercise.name, text, path)
 
+    Args:
+        module: Of llmcore, where all answers will be to exercises of this one: it starts sooner.
+
     Raises:
         RuntimeError: If the worker cannot start, with what it says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "*") -> None:
+        self.module = module
         self.worker: subprocess.Popen[str] | None = None
         self.folder: tempfile.TemporaryDirectory[str] | None = None  # where answers run, emptied at the end
 
@@ -49,7 +53,7 @@ class Judge:
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = os.pathsep.join([str(HOME.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.worker = subprocess.Popen(
-            [sys.executable, "-m", "practice.worker"],
+            [sys.executable, "-m", "practice.worker", self.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -96,7 +100,9 @@ class Judge:
             while (message := self._next()) is not None:
                 if "report" in message:
                     if "broken" in message["report"]:
-                        raise RuntimeError(f"the judge has a fault of its own:\n{message['report']['broken']}")
+                        raise RuntimeError(
+                            f"the judge has a fault of its own:\n{message['report']['broken']}"
+                        )
                     return message["report"]
                 tell(message["done"], message["total"])
         finally:

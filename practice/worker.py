@@ -1,6 +1,8 @@
 r"""A process that has imported torch and the judge, and forks for each answer.
 
-    python -m practice.worker      reads jobs as lines of JSON, writes lines of JSON
+    python -m practice.worker MODULE      reads jobs as lines of JSON, writes lines of JSON
+
+MODULE is the one of llmcore whose tests will judge, `*` for any.
 
 An answer may loop, crash, leave, flood or ask for all memory: its fork ends alone and the verdict says how.
 Where the system cannot fork, this process judges one answer itself and ends.
@@ -36,7 +38,7 @@ CPU = 40
 MEMORY = 2 * 2**30  # bytes beside what the judge itself has
 
 
-def preload() -> None:
+def preload(module: str) -> None:
     r"""Import what judging needs, so that no fork has to."""
     sys.path.insert(0, str(ROOT))  # some tests measure with benchmarks.measure
     import torch
@@ -44,7 +46,7 @@ def preload() -> None:
     import practice.inside
 
     importlib.import_module("hypothesis.strategies")
-    for test in sorted((ROOT / "tests" / "llmcore").glob("test_*.py")):
+    for test in sorted((ROOT / "tests" / "llmcore").glob(f"test_{module}.py")):
         for name in re.findall(
             r"^(?:from|import) (\w[\w.]*)", test.read_text(encoding="utf-8"), re.MULTILINE
         ):
@@ -59,7 +61,7 @@ def preload() -> None:
 
 def main() -> None:
     r"""Serve jobs until the input ends."""
-    preload()
+    preload(sys.argv[1])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     print(json.dumps({"ready": True}), file=out)

@@ -13,7 +13,7 @@ from markdown.preprocessors import Preprocessor
 
 from practice.catalogue import ROOT, CatalogueError, Exercise, exercises
 from sitekit.indexes import day_paths, title_of
-from sitekit.pages import page_path, refuse
+from sitekit.pages import line_number, page_path, refuse
 
 WORDS = {
     "zh": ("题目", "手写什么", "难度", "分钟", "错误变体", "哪一天"),
@@ -47,7 +47,7 @@ class ExercisePreprocessor(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         """Replace each of the lines by what it stands for."""
         shown: list[str] = []
-        for number, line in enumerate(lines, 1):
+        for line in lines:
             kind = line.strip()
             if kind not in ("[[exercises]]", "[[mistakes]]", "[[counts]]"):
                 shown.append(line)
@@ -55,7 +55,7 @@ class ExercisePreprocessor(Preprocessor):
             try:
                 shown += ["", *self._written(kind), ""]
             except CatalogueError as error:
-                refuse(self.md, number, str(error))
+                refuse(self.md, line_number(self.md, line), str(error))
         return shown
 
     def _written(self, kind: str) -> list[str]:

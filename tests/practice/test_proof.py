@@ -4,7 +4,6 @@ For each exercise the reference passes, the stub is "not attempted", every wrong
 its own, and the answers of `right/`, written in other ways, pass. `-k gqa` looks at one exercise.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ EXERCISES = list(exercises().values())
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=[each.name for each in EXERCISES])
 VARIANTS = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]
 ANSWERS = sorted(RIGHT.glob("*/*.py"))
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge() as judge:
-        yield judge
 
 
 @each_exercise

@@ -10,9 +10,9 @@ from markdown import Markdown
 from sitekit.pages import ROOT
 
 DAYS = sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md"))
-KINDS = ["", "plan/", "quiz/", "questions/", "papers/", "tags/", "glossary/", "verified/", "site/"]
+KINDS = ["", "plan/", "practice/", "quiz/", "questions/", "papers/", "tags/", "glossary/", "verified/", "site/"]
 KINDS += ["api/masks/", "404.html"]
-COPIED = ("docs", "snippets", "llmcore", "overrides", "sitekit", "tests", "benchmarks")
+COPIED = ("docs", "snippets", "llmcore", "overrides", "practice", "sitekit", "tests", "benchmarks")
 COPIED += ("mkdocs.base.yml", "mkdocs.yml", "mkdocs.en.yml")
 
 
