@@ -87,9 +87,8 @@ def llmcore_folder() -> Path:
     return inside if inside.is_dir() else HOME.parent / "llmcore"
 
 
-@cache
-def exercises() -> dict[str, Exercise]:
-    r"""Return every exercise by its name, in the order of the days and, within one, as the files say.
+def read_all() -> dict[str, Exercise]:
+    r"""Read every exercise; return them by their names, in the order of the days, the easier ones first.
 
     Raises:
         CatalogueError: If a file breaks a rule.
@@ -102,6 +101,12 @@ def exercises() -> dict[str, Exercise]:
             raise CatalogueError(f"{each.name}.toml: day={each.day!r} is none of {', '.join(days)}")
     found.sort(key=lambda each: (days.index(each.day), each.level, each.name))
     return {each.name: each for each in found}
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    r"""Return what `read_all` returns, read once."""
+    return read_all()
 
 
 def find(name: str) -> Exercise:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from practice.catalogue import ROOT, CatalogueError, Exercise, exercises
+from practice.catalogue import ROOT, CatalogueError, Exercise, read_all
 from sitekit.indexes import day_paths, title_of
 from sitekit.pages import line_number, page_path, refuse
 
@@ -64,7 +64,7 @@ class ExercisePreprocessor(Preprocessor):
             return []
         days = path.parent.name == "days"
         language = (path.parent.parent if days else path.parent).name
-        chosen = [each for each in exercises().values() if not days or each.day == path.stem]
+        chosen = [each for each in read_all().values() if not days or each.day == path.stem]
         if not chosen:
             raise CatalogueError(f"no exercise has day = {path.stem!r}")
         if kind == "[[counts]]":
