@@ -120,6 +120,8 @@ class Site:
     @staticmethod
     def _gathers(page: Page) -> bool:
         """Say whether a page shows what stands on the days: an index, or by a template of its own."""
+        if page.file.src_uri.startswith("days/"):  # what stands between brackets there is its own
+            return False
         return "template" in page.meta or bool(GATHERS.search(_source(page)))
 
 
