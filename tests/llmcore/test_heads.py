@@ -2,6 +2,7 @@ r"""Oracle: the definition index by index, `torch.repeat_interleave`, and transf
 
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +111,12 @@ def test_repeat_kv_by_hand():
     # kv heads 0 1 2, each for two query heads: 0 0 1 1 2 2, not 0 1 2 0 1 2
     x = torch.tensor([0.0, 1.0, 2.0]).reshape(1, 3, 1, 1)
     assert repeat_kv(x, 2).flatten().tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+    assert torch.equal(repeat_kv(x, 1), x)
+
+
+@pytest.mark.memory
+def test_repeat_kv_once_is_no_copy():
+    x = numbered(B, K, S, D)
     assert repeat_kv(x, 1) is x
 
 
