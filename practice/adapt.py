@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,14 +19,15 @@ from torch.func import functional_call
 
 Recipe = Callable[[dict[str, Tensor]], Tensor]  # from the reference's parameters to one of the author's
 Way = tuple[str, tuple[str, ...], tuple[int, ...], Recipe]  # role, what it uses, its shape, how
+CANDIDATES, STEPS = 600, 20_000  # how many are tried, and how many choices are made to find them
 WORDS = {
     "qkv": r"qkv|c_attn|in_proj|query_key_value|inproj|attn_proj",
     "kv": r"kv(?!_?head)|key_value",
     "qk": r"qk(?!v)",
-    "q": r"(?:^|_|w|fc|to|lin)q(?:$|_|\d)|query|queries|wq|fc_?q|q_?(?:proj|lin|weight|w|map)",
-    "k": r"(?:^|_|w|fc|to|lin)k(?:$|_|\d)|key|wk|fc_?k|k_?(?:proj|lin|weight|w|map)",
-    "v": r"(?:^|_|w|fc|to|lin)v(?:$|_|\d)|value|wv|fc_?v|v_?(?:proj|lin|weight|w|map)",
-    "o": r"(?:^|_|w|fc|to|lin)o(?:$|_|\d)|out|wo|fc_?o|dense|c_proj|merge|final|proj$",
+    "q": r"(?:^|_|w|b|fc|to|lin)q(?:$|_|\d)|query|queries|wq|fc_?q|q_?(?:proj|lin|weight|w|map)",
+    "k": r"(?:^|_|w|b|fc|to|lin)k(?:$|_|\d)|key|wk|fc_?k|k_?(?:proj|lin|weight|w|map)",
+    "v": r"(?:^|_|w|b|fc|to|lin)v(?:$|_|\d)|value|wv|fc_?v|v_?(?:proj|lin|weight|w|map)",
+    "o": r"(?:^|_|w|b|fc|to|lin)o(?:$|_|\d)|out|wo|fc_?o|dense|c_proj|merge|final|proj$",
 }
 
 
@@ -46,6 +47,11 @@ def adapted(author: type[nn.Module], reference: type[nn.Module]) -> type[nn.Modu
     class is made. Where no way is found to compute one from the other, too: its tests then say what is missing.
     """
 
+    known: dict[str, dict[str, Recipe] | None] = {}
+
+    def shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(p.shape) for name, p in module.named_parameters()}
+
     class Adapted(_Adapted):
         pass
 
@@ -54,11 +60,16 @@ def adapted(author: type[nn.Module], reference: type[nn.Module]) -> type[nn.Modu
             theirs = author(*args, **kwargs)
             if not isinstance(theirs, nn.Module):
                 return theirs
-            ours = reference(*args, **kwargs)
-            shapes = {name: tuple(p.shape) for name, p in ours.named_parameters()}
-            if {name: tuple(p.shape) for name, p in theirs.named_parameters()} == shapes:
+            try:
+                ours = reference(*args, **kwargs)
+            except Exception:  # what the author should have refused
                 return theirs
-            found = recipes(theirs, ours)
+            if shapes(theirs) == shapes(ours):
+                return theirs
+            key = repr((args, kwargs, shapes(theirs)))
+            if key not in known:
+                known[key] = recipes(theirs, ours)
+            found = known[key]
             if found is None:
                 return theirs
             wrapper = Adapted.__new__(Adapted)
@@ -121,22 +132,30 @@ def recipes(theirs: nn.Module, ours: nn.Module) -> dict[str, Recipe] | None:
         if not fitting:
             return None
         options.append(fitting)
-    candidates = [
-        dict(zip(wanted, (recipe for *_, recipe in choice), strict=True))
-        for choice in itertools.islice(itertools.product(*options), 20_000)
-        if _whole([source for _, sources, *_ in choice for source in sources], have)
-    ]
-    if not candidates:
-        return None
-    if len(candidates) == 1:
-        return candidates[0]
-    return next((each for each in candidates[:600] if _agree(theirs, ours, each)), candidates[0])
+    found = list(itertools.islice(_choices(options, have), CANDIDATES))
+    candidates = [dict(zip(wanted, choice, strict=True)) for choice in found]
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    return next((each for each in candidates if _agree(theirs, ours, each)), candidates[0])
 
 
-def _whole(used: list[str], have: dict[str, tuple[int, ...]]) -> bool:
-    r"""Tell whether each of the reference's parameters is used once, whole or in its three parts."""
-    parts = [part for name in used for part in ([name] if "#" in name or name not in have else _parts(name))]
-    return sorted(parts) == sorted(part for name in have for part in _parts(name))
+def _choices(options: list[list[Way]], have: dict[str, tuple[int, ...]]) -> Iterator[list[Recipe]]:
+    r"""Choose a way for each of the author's parameters, each of the reference's used once, whole or in parts."""
+    every = {part for name in have for part in _parts(name)}
+    steps = itertools.count()
+
+    def choose(index: int, used: frozenset[str]) -> Iterator[list[Recipe]]:
+        if index == len(options):
+            if used == every:
+                yield []
+            return
+        for _, sources, _, recipe in options[index]:
+            parts = [part for name in sources for part in ([name] if "#" in name else _parts(name))]
+            if next(steps) < STEPS and used.isdisjoint(parts):
+                for rest in choose(index + 1, used.union(parts)):
+                    yield [recipe, *rest]
+
+    return choose(0, frozenset())
 
 
 def _parts(name: str) -> list[str]:
@@ -179,7 +198,7 @@ def _agree(theirs: nn.Module, ours: nn.Module, found: dict[str, Recipe]) -> bool
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     parameters = {name: draw(*p.shape) for name, p in ours.named_parameters()}
-    inputs = [draw(2, 3 + (index > 0), layer.in_features) for index, layer in enumerate(_inputs(ours))]
+    inputs = tuple(draw(2, 3 + (i > 0), layer.in_features) for i, layer in enumerate(_inputs(ours)))
     with torch.no_grad():
         try:
             expected = functional_call(ours.eval(), parameters, inputs)
