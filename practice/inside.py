@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import Phase, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 from torch import nn
 from torch.overrides import TorchFunctionMode
@@ -280,6 +281,11 @@ class Plugin:
         self.remarks: list[Report] = []
         self.total = self.done = 0
         self.broken = ""
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        r"""Let an example that fails be enough: looking for the smallest one takes ten times as long."""
+        settings.register_profile("judge", settings(), phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("judge")
 
     def report(self) -> Report:
         r"""Return the verdict of the tests."""

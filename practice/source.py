@@ -130,7 +130,7 @@ def _file(exercise: Exercise, names, show) -> str:
                 )
                 imports.append((isinstance(node, ast.ImportFrom) and str(node.module).startswith("llmcore"),
                                 ast.unparse(kept)))  # fmt: skip
-    local = {name for name in used if name in _module_names(source) and name not in answer}
+    local = (used & _module_names(source)) - answer
     if local:
         imports.append((True, f"from llmcore.{exercise.module} import {', '.join(sorted(local))}"))
     foreign = [line for ours, line in imports if not ours]
