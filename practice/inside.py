@@ -174,14 +174,16 @@ def stand_in(name: str) -> StandIn:
 
 
 def forbidden_names(text: str, exercise: Exercise) -> list[tuple[str, int]]:
-    r"""Return the forbidden names that a file uses, with their lines."""
+    r"""Return the forbidden names that a file uses, with their lines; what it defines itself is its own."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Attribute):
             names = [node.attr]
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names = [node.id]
+            names = [node.id] if node.id not in own else []
         elif isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
             if node.module == f"llmcore.{exercise.module}":
