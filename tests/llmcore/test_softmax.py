@@ -128,6 +128,21 @@ def test_upcast(dtype):
     assert torch.equal(wide.double(), x.double())
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_upcast_is_linear_for_the_gradient(dtype, same, run):
+    x = scores(5, dtype=dtype)
+    value, grad = run(lambda x: upcast(x) * 2, x)
+    cotangent = torch.randn(5, generator=torch.Generator().manual_seed(11), dtype=torch.float64)
+    same(grad, (cotangent.to(value.dtype) * 2).to(dtype))
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_upcast_copies_nothing_that_is_wide_enough(dtype):
+    x = scores(5, dtype=dtype)
+    assert upcast(x).data_ptr() == x.data_ptr()
+
+
 @every
 def test_float16_near_its_end(name, same):
     x = torch.tensor([[65504.0, 65472.0, -65504.0]], dtype=torch.float16)
