@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right
 
-from llmcore.masks import additive_mask, causal_mask, combine_masks, expand_mask, padding_mask
+from llmcore.masks import (
+    additive_mask,
+    causal_mask,
+    check_mask_dims,
+    combine_masks,
+    expand_mask,
+    padding_mask,
+)
 
 INF = float("inf")
 B, H, L, S = 2, 3, 5, 7
@@ -161,6 +168,24 @@ def test_combine_masks():
         assert torch.equal(mask, copy)
 
 
+@given(count=st.integers(1, 4), sizes=st.sampled_from([(S,), (L, S), (B, H, L, S)]))
+def test_combine_masks_allows_what_every_mask_allows(count, sizes):
+    masks = [torch.rand(sizes, generator=torch.Generator().manual_seed(n)) < 0.8 for n in range(count)]
+    assert torch.equal(combine_masks(*masks), torch.stack(masks).all(0))
+
+
+@given(order=st.permutations(range(3)))
+def test_combine_masks_in_any_order(order):
+    masks = [causal_mask(L, S), padding_mask(torch.tensor([3, 7]), S), flags(S)]
+    assert torch.equal(combine_masks(*(masks[i] for i in order)), combine_masks(*masks))
+
+
+def test_combine_masks_is_no_larger_than_needed():
+    assert combine_masks(flags(S)).shape == (S,)
+    assert combine_masks(flags(S), causal_mask(L, S)).shape == (L, S)
+    assert combine_masks(flags(B, 1, 1, S), flags(1, H, 1, S)).shape == (B, H, 1, S)
+
+
 def test_combine_masks_refuses(refuses):
     with pytest.raises(ValueError, match="mask"):
         combine_masks()
@@ -275,3 +300,15 @@ def test_expand_mask_refuses_other_devices(refuses):
     with refuses("cpu", "meta"):
         expand_mask(mask, (B, H, L, S), torch.device("meta"))
     assert expand_mask(mask, (B, H, L, S), torch.device("cpu")).shape == (B, H, L, S)
+
+
+@pytest.mark.parametrize("shape", [(), (B, L, S), (1, B, H, L, S)])
+def test_check_mask_dims_refuses(shape, refuses):
+    with refuses(shape):
+        check_mask_dims(flags(*shape))
+
+
+@pytest.mark.parametrize("shape", [(S,), (L, S), (B, H, L, S), (B, 1, 1, S)])
+def test_check_mask_dims_lets_pass(shape):
+    check_mask_dims(flags(*shape))
+    check_mask_dims(torch.zeros(shape))
