@@ -25,7 +25,10 @@ def cross_attention(see: See, CrossAttention) -> None:
     see("boolean mask", lambda: attend(x, context, visible))
     see("a mask that hides nothing", lambda: attend(x, context, torch.ones(5, dtype=torch.bool)))
     see("additive mask", lambda: attend(x, context, tensor(3, 5, seed=4)))
-    see("additive mask of 0 and -inf", lambda: attend(x, context, torch.zeros(2, 1, 1, 5).masked_fill(~visible, -INF)))
+    see(
+        "additive mask of 0 and -inf",
+        lambda: attend(x, context, torch.zeros(2, 1, 1, 5).masked_fill(~visible, -INF)),
+    )
     nothing = visible.clone()
     nothing[1] = False
     see.gradients("empty context", lambda x, c: attend(x, c, nothing), x, context)

@@ -118,9 +118,17 @@ def mha_to_gqa(see: See, mha_to_gqa) -> None:
     see("as many kv heads", lambda: mha_to_gqa(drawn(MultiHeadAttention(12, 3)), 3)(x))
     see("kv heads", lambda: mha_to_gqa(drawn(MultiHeadAttention(12, 6)), 3)(x))
     for dtype in (torch.float32, torch.bfloat16):
-        see(f"{dtype}", lambda dtype=dtype: str({p.dtype for p in mha_to_gqa(drawn(MultiHeadAttention(12, 6), dtype), 2).parameters()}))
+        see(
+            f"{dtype}",
+            lambda dtype=dtype: str(
+                {p.dtype for p in mha_to_gqa(drawn(MultiHeadAttention(12, 6), dtype), 2).parameters()}
+            ),
+        )
     for training in (True, False):
-        see(f"training {training}", lambda training=training: mha_to_gqa(MultiHeadAttention(12, 6).train(training), 2).training)
+        see(
+            f"training {training}",
+            lambda training=training: mha_to_gqa(MultiHeadAttention(12, 6).train(training), 2).training,
+        )
     see("device", lambda: str(mha_to_gqa(MultiHeadAttention(12, 6).to("meta"), 2).k_proj.weight.device))
 
     def repeated():
@@ -128,13 +136,20 @@ def mha_to_gqa(see: See, mha_to_gqa) -> None:
         return torch.equal(module(x), module(x))
 
     see("dropout", repeated)
-    see("gradients wanted", lambda: all(p.requires_grad for p in mha_to_gqa(MultiHeadAttention(12, 6), 2).parameters()))
+    see(
+        "gradients wanted",
+        lambda: all(p.requires_grad for p in mha_to_gqa(MultiHeadAttention(12, 6), 2).parameters()),
+    )
 
     def changed():
         mha = drawn(MultiHeadAttention(12, 6))
         before = {name: value.clone() for name, value in mha.state_dict().items()}
         mha_to_gqa(mha, 2)
-        return [name for name, value in mha.state_dict().items() if not (value.shape == before[name].shape and torch.equal(value, before[name]))]
+        return [
+            name
+            for name, value in mha.state_dict().items()
+            if not (value.shape == before[name].shape and torch.equal(value, before[name]))
+        ]
 
     def shared():
         mha = drawn(MultiHeadAttention(12, 6))
@@ -144,6 +159,9 @@ def mha_to_gqa(see: See, mha_to_gqa) -> None:
     see("parameters changed in the old module", lambda: len(changed()))
     see("parameters shared with the old module", shared)
     for name in ("kdim", "vdim", "out_dim", "v_head_dim"):
-        see(f"{name} of its own", lambda name=name: bool(mha_to_gqa(MultiHeadAttention(12, 6, **{name: 8}), 2)))
+        see(
+            f"{name} of its own",
+            lambda name=name: bool(mha_to_gqa(MultiHeadAttention(12, 6, **{name: 8}), 2)),
+        )
     see("6 heads, 4 kv heads", lambda: bool(mha_to_gqa(MultiHeadAttention(12, 6), 4)))
     see("no kv heads", lambda: bool(mha_to_gqa(MultiHeadAttention(12, 6), 0)))

@@ -11,7 +11,9 @@ def kv_cache(see: See, KVCache) -> None:
 
     def filled(*sizes, values=values):
         cache = KVCache()
-        return cache, [cache.update(k, v) for k, v in zip(keys.split(sizes, 2), values.split(sizes, 2), strict=True)]
+        return cache, [
+            cache.update(k, v) for k, v in zip(keys.split(sizes, 2), values.split(sizes, 2), strict=True)
+        ]
 
     see("empty", lambda: [KVCache().seq_len, KVCache().num_bytes])
     see("first call", lambda: filled(5)[1])
@@ -22,7 +24,10 @@ def kv_cache(see: See, KVCache) -> None:
     see("seq_len after three tokens", lambda: filled(3, 2)[0].seq_len)
     see("num_bytes, values as wide as keys", lambda: filled(5, values=keys)[0].num_bytes)
     see("num_bytes", lambda: filled(5)[0].num_bytes)
-    see("num_bytes of bfloat16", lambda: (c := KVCache(), c.update(keys.bfloat16(), values.bfloat16()), c.num_bytes)[2])
+    see(
+        "num_bytes of bfloat16",
+        lambda: (c := KVCache(), c.update(keys.bfloat16(), values.bfloat16()), c.num_bytes)[2],
+    )
 
     def attributes():
         cache, _ = filled(2, 3)
@@ -79,7 +84,13 @@ def kv_cache_bytes(see: See, kv_cache_bytes) -> None:
     r"""One factor a label."""
     ones = {"num_layers": 1, "num_kv_heads": 1, "head_dim": 1, "seq_len": 1}
     see("all ones", lambda: kv_cache_bytes(**ones))
-    for name, size in (("num_layers", 3), ("num_kv_heads", 5), ("head_dim", 7), ("seq_len", 11), ("batch_size", 13)):
+    for name, size in (
+        ("num_layers", 3),
+        ("num_kv_heads", 5),
+        ("head_dim", 7),
+        ("seq_len", 11),
+        ("batch_size", 13),
+    ):
         see(name, lambda name=name, size=size: kv_cache_bytes(**ones | {name: size}))
         see(f"{name} of 0", lambda name=name: kv_cache_bytes(**ones | {name: 0}))
     for dtype in (torch.float32, torch.float16, torch.float8_e4m3fn):

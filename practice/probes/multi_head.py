@@ -14,7 +14,10 @@ def mha(see: See, MultiHeadAttention) -> None:
     def attend(*inputs, options=None, **settings):
         return drawn(MultiHeadAttention(12, 3, **settings))(*inputs, **options or {})
 
-    see("one head, one key", lambda: drawn(MultiHeadAttention(4, 1))(*(tensor(1, 1, 4, seed=s) for s in range(3))))
+    see(
+        "one head, one key",
+        lambda: drawn(MultiHeadAttention(4, 1))(*(tensor(1, 1, 4, seed=s) for s in range(3))),
+    )
     see("one head", lambda: drawn(MultiHeadAttention(12, 1))(q, k, v))
     see.gradients("three sources", attend, q, k, v)
     see.gradients("keys are the values", lambda q, k: attend(q, k, k), q, k)
@@ -26,7 +29,9 @@ def mha(see: See, MultiHeadAttention) -> None:
     see("without bias", lambda: attend(q, k, v, bias=False))
     see("parameters", lambda: sum(p.numel() for p in MultiHeadAttention(12, 3, bias=False).parameters()))
 
-    visible = torch.tensor([[True, False, True, True, False], [True, True, False, False, False]])[:, None, None]
+    visible = torch.tensor([[True, False, True, True, False], [True, True, False, False, False]])[
+        :, None, None
+    ]
     added = tensor(1, 3, 3, 5, seed=4).masked_fill(~visible, -INF)
     see("boolean mask", lambda: attend(q, k, v, visible))
     see("additive mask", lambda: attend(q, k, v, added))
@@ -53,7 +58,10 @@ def mha(see: See, MultiHeadAttention) -> None:
     see("dropout in training", lambda: repeated(True))
     see("dropout in evaluation", lambda: repeated(False))
     see("dropout turns the outputs", direction)
-    see("bfloat16", lambda: drawn(MultiHeadAttention(12, 3), torch.bfloat16)(*(x.bfloat16() for x in (q, k, v))))
+    see(
+        "bfloat16",
+        lambda: drawn(MultiHeadAttention(12, 3), torch.bfloat16)(*(x.bfloat16() for x in (q, k, v))),
+    )
     see("100 over 8", lambda: bool(MultiHeadAttention(100, 8)))
     for rate in (1.0, -0.1, float("nan")):
         see(f"dropout rate {rate}", lambda rate=rate: bool(MultiHeadAttention(12, 3, dropout=rate)))

@@ -24,7 +24,10 @@ def mqa(see: See, MultiQueryAttention) -> None:
     see("bias", lambda: attend(x, bias=True))
     see("head_dim", lambda: attend(x, head_dim=5))
     see("boolean mask", lambda: attend(x, visible))
-    see("additive mask", lambda: attend(x, tensor(5, 5, seed=2).masked_fill(~torch.ones(5, 5).tril().bool(), -INF)))
+    see(
+        "additive mask",
+        lambda: attend(x, tensor(5, 5, seed=2).masked_fill(~torch.ones(5, 5).tril().bool(), -INF)),
+    )
     see("causal", lambda: attend(x, options={"is_causal": True}))
     see("causal and a mask", lambda: attend(x, visible, {"is_causal": True}))
     nothing = torch.zeros(2, 1, 5, 5, dtype=torch.bool)

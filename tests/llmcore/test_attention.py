@@ -389,6 +389,48 @@ def test_mask_of_another_dtype(dtype, run):
         torch.testing.assert_close(a.double(), b, rtol=loose, atol=loose)
 
 
+@both
+@every_mask
+def test_apply_mask_hides_and_adds(shape, dtype, same, run):
+    scores, mask = make(B, H, L, S, dtype=dtype), flags(*shape)
+    before = scores.clone()
+    hidden = apply_mask(scores, mask)
+    assert (hidden == -INF)[~mask.expand(B, H, L, S)].all()
+    same(hidden[mask.expand(B, H, L, S)], scores[mask.expand(B, H, L, S)])
+    bias = make(*shape, dtype=dtype, seed=5)
+    same(apply_mask(scores, bias.masked_fill(~mask, -INF)), (scores + bias).masked_fill(~mask, -INF))
+    compare(same, run(apply_mask, scores, bias), run(lambda s, b: s + b, scores, bias))
+    assert torch.equal(scores, before)
+
+
+def test_apply_mask_passes_no_gradient_to_hidden_scores(same):
+    scores, mask = make(B, H, L, S).requires_grad_(), flags(L, S)
+    (grad,) = torch.autograd.grad(apply_mask(scores, mask)[..., mask].sum(), scores)
+    same(grad, mask.expand(B, H, L, S).to(exact))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_apply_mask_in_low_precision_dtypes(dtype):
+    scores = make(B, H, L, S, dtype=dtype)
+    hidden = apply_mask(scores, flags(L, S))
+    assert torch.equal(hidden, scores.masked_fill(~flags(L, S), -INF))
+    assert apply_mask(scores, torch.zeros(L, S)).dtype == dtype
+
+
+@pytest.mark.parametrize("shape", [(L,), (1,), (B, S), (L, 1), (S, L), (B, L, S), (H, L, S), (B, 1, L, 1)])
+def test_apply_mask_refuses_what_does_not_fit(shape, refuses):
+    for mask in (torch.ones(shape, dtype=torch.bool), torch.zeros(shape)):
+        with refuses(shape):
+            apply_mask(torch.zeros(B, H, L, S), mask)
+
+
+def test_apply_mask_refuses_other_dtypes_and_devices(refuses):
+    with refuses(torch.int64):
+        apply_mask(torch.zeros(B, H, L, S), torch.ones(L, S, dtype=torch.int64))
+    with refuses("meta", "cpu"):
+        apply_mask(torch.zeros(B, H, L, S), torch.ones(L, S, dtype=torch.bool, device="meta"))
+
+
 def test_an_added_mask_leaves_the_dtype_of_the_scores():
     scores = torch.zeros(B, H, L, S)
     assert apply_mask(scores, torch.zeros(L, S, dtype=exact)).dtype == torch.float32
@@ -469,6 +511,7 @@ def test_without_dropout_nothing_is_drawn():
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.stronger  # another way of drawing is as random
 def test_dropout_draws_below_p():
     # a draw lies in [0, 1), so the share below p is p; the one that equals p stays
     draws = torch.rand(30, generator=torch.Generator().manual_seed(3))
@@ -476,10 +519,53 @@ def test_dropout_draws_below_p():
     assert torch.equal(left != 0, draws >= draws[4])
 
 
+@pytest.mark.parametrize("p", [0.1, 0.75])
+def test_dropout_alone_zeroes_a_share_and_keeps_the_mean(p):
+    x = torch.full((200, 200), 3.0, dtype=exact)
+    left = dropout(x, p, torch.Generator().manual_seed(2))  # 40000 draws: 5σ = 0.0125
+    assert abs((left == 0).double().mean().item() - p) < 0.0125
+    kept = left[left != 0]
+    torch.testing.assert_close(kept, torch.full_like(kept, 3 / (1 - p)), rtol=1e-12, atol=0)
+    assert (x == 3).all()
+
+
+def test_dropout_alone_draws_for_each_entry():
+    zero = dropout(torch.ones(2, 3, 4, 50), 0.5, torch.Generator().manual_seed(2)) == 0
+    assert not torch.equal(zero[0], zero[1])
+    assert not torch.equal(zero[:, 0], zero[:, 1])
+    assert not torch.equal(zero[:, :, 0], zero[:, :, 1])
+    assert not torch.equal(zero[..., :25], zero[..., 25:])
+
+
+def test_dropout_alone_follows_the_generator_and_moves_it():
+    generator = torch.Generator().manual_seed(2)
+    first, second = dropout(torch.ones(99), 0.5, generator), dropout(torch.ones(99), 0.5, generator)
+    assert not torch.equal(first, second)
+    torch.manual_seed(3)
+    assert torch.equal(first, dropout(torch.ones(99), 0.5, generator.manual_seed(2)))
+
+
+def test_dropout_alone_passes_the_gradient_where_it_passes_the_value(same):
+    x = torch.ones(99, dtype=exact, requires_grad=True)
+    left = dropout(x, 0.3)
+    (grad,) = torch.autograd.grad(left.sum(), x)
+    same(grad, left)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_dropout_alone_keeps_dtype_and_device(dtype):
+    with torch.device("meta"):  # the default for what is made without a device
+        left = dropout(torch.ones(9, dtype=dtype, device="cpu"), 0.5)
+    assert left.dtype == dtype
+    assert left.device.type == "cpu"
+    assert torch.equal(dropout(torch.ones(9, dtype=dtype), 0.0), torch.ones(9, dtype=dtype))
+
+
 def test_dropout_alone_needs_no_generator():
     torch.manual_seed(1)
     first = dropout(torch.ones(30), 0.5)
     assert 0 < (first == 0).sum() < 30
+    assert not torch.equal(first, dropout(torch.ones(30), 0.5))
     torch.manual_seed(1)
     assert torch.equal(first, dropout(torch.ones(30), 0.5))
 
