@@ -1,100 +1,67 @@
+from collections.abc import Iterator
+from typing import Any
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from llmcore.attention import scaled_dot_product_attention
-from llmcore.checks import check_divisible, check_input, check_positive, check_probability
-from llmcore.heads import merge_heads, split_heads
+from llmcore.softmax import upcast
+from llmcore.logprobs import _check_labels
 
 
-class MultiHeadAttention(nn.Module):
-    r"""$\mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W^O$, H attentions side by side.
+CHUNK_LOGITS = 2**18  # a chunk of 1 MiB in float32 stays in the processor's cache
 
-    $\mathrm{head}_i = \mathrm{Attention}(Q W_i^Q, K W_i^K, V W_i^V)$.
 
-    Args:
-        hidden_size: Width of a query token.
-        num_heads: H.
-        kdim: Width of a key token; `hidden_size` if not given.
-        vdim: Width of a value token; `hidden_size` if not given.
-        head_dim: Width D of a query and key head; `hidden_size // num_heads` if not given.
-        v_head_dim: Width Dv of a value head; `head_dim` if not given.
-        out_dim: Width of an output token; `hidden_size` if not given.
-        bias: Give the projections a bias.
-        dropout: Share of the attention weights dropped in training.
+class _PerTokenLogps(torch.autograd.Function):
+    r"""Keeps the logits, which exist anyway; the only tensor of their size it makes is their gradient."""
 
-    Raises:
-        ValueError: If a size is not a positive integer, or `dropout` is outside [0, 1).
-        ValueError: If `hidden_size` is not divisible by `num_heads` and `head_dim` is not given.
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, ignore_index: int) -> Tensor:
+        scored = targets != ignore_index
+        label = targets.where(scored, 0)[..., None]  # (B, T-1, 1)
+        impossible = logits[:, :-1].gather(-1, label) == -torch.inf
+        ctx.save_for_backward(logits, scored, label, impossible)
+        logps = upcast(logits.new_empty(0)).new_zeros(label.shape)  # (B, T-1, 1)
+        for rows, row_scored, row_label, out in _chunks(logits[:, :-1], scored, label, logps):
+            if row_scored.any():
+                out.copy_(torch.log_softmax(upcast(rows), dim=-1).gather(-1, row_label))
+        logps.masked_fill_(impossible, -torch.inf)  # NaN where no word is possible at all
+        return logps.squeeze(-1).masked_fill_(~scored, 0.0)
 
-    Reference:
-        Vaswani et al., Attention Is All You Need, section 3.2.2, arXiv:1706.03762. Equal to
-        `torch.nn.MultiheadAttention` (with `kdim` and `vdim`) where that has the same widths.
-    """
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
+        if torch.is_grad_enabled():  # create_graph: what follows would be taken for constant
+            raise RuntimeError("per_token_logps is differentiable once, create_graph=True asks for more")
+        logits, scored, label, impossible = ctx.saved_tensors
+        grad_logits = torch.empty_like(logits)  # (B, T, V)
+        grad_logits[:, -1] = 0.0
+        grads = grad_output[..., None].masked_fill(~scored[..., None], 0.0)  # (B, T-1, 1)
+        suspect = ~scored[..., None] | impossible  # rows that may hold NaN, or softmax to it
+        others = scored, label, grads, suspect, grad_logits[:, :-1]
+        for rows, row_scored, row_label, grad, row_suspect, out in _chunks(logits[:, :-1], *others):
+            if not row_scored.any():
+                out.zero_()
+                continue
+            wide = upcast(rows)
+            chunk = out if out.dtype == wide.dtype else wide  # float32 goes straight to its place
+            torch.softmax(wide, dim=-1, out=chunk).mul_(-grad).scatter_add_(-1, row_label, grad)
+            if row_suspect.any():
+                nothing = ~row_scored[:, None] | (rows.amax(-1, keepdim=True) == -torch.inf)
+                chunk.masked_fill_(nothing, 0.0)
+            out.copy_(chunk)
+        return grad_logits, None, None
 
-    def __init__(
-        self,
-        hidden_size: int,
-        num_heads: int,
-        *,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        head_dim: int | None = None,
-        v_head_dim: int | None = None,
-        out_dim: int | None = None,
-        bias: bool = True,
-        dropout: float = 0.0,
-    ):
-        super().__init__()
-        if head_dim is None:
-            check_divisible(hidden_size=hidden_size, num_heads=num_heads)
-            head_dim = hidden_size // num_heads
-        kdim = hidden_size if kdim is None else kdim
-        vdim = hidden_size if vdim is None else vdim
-        v_head_dim = head_dim if v_head_dim is None else v_head_dim
-        out_dim = hidden_size if out_dim is None else out_dim
-        check_positive(hidden_size=hidden_size, num_heads=num_heads, kdim=kdim, vdim=vdim)
-        check_positive(head_dim=head_dim, v_head_dim=v_head_dim, out_dim=out_dim)
-        check_probability(dropout=dropout)
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.q_proj = nn.Linear(hidden_size, num_heads * head_dim, bias=bias)
-        self.k_proj = nn.Linear(kdim, num_heads * head_dim, bias=bias)
-        self.v_proj = nn.Linear(vdim, num_heads * v_head_dim, bias=bias)
-        self.o_proj = nn.Linear(num_heads * v_head_dim, out_dim, bias=bias)
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-    ) -> Tensor:
-        r"""Let every query token gather from the value tokens. For self-attention pass the same tensor three
-        times.
+def _chunks(logits: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    r"""Some rows of the logits (n, V) at a time, never of two sequences, with those of the other tensors."""
+    count = max(1, CHUNK_LOGITS // logits.size(-1))
+    for sequence in zip(logits, *others, strict=True):
+        yield from zip(*(tensor.split(count) for tensor in sequence), strict=True)
 
-        Args:
-            query: (B, L, hidden_size).
-            key: (B, S, kdim).
-            value: (B, S, vdim).
-            attn_mask: Boolean (True = may attend) or additive, of shape (S,), (L, S) or broadcastable to (B,
-                H, L, S).
-            is_causal: Hide later keys, aligned bottom-right.
 
-        Returns:
-            (B, L, out_dim).
-
-        Raises:
-            ValueError: If a width, batch size, length, dtype or device does not fit, or the mask is
-                ambiguous.
-        """
-        check_input(self.q_proj, query=query)
-        check_input(self.k_proj, key=key)
-        check_input(self.v_proj, value=value)
-        q = split_heads(self.q_proj(query), self.num_heads)  # (B, H, L, D)
-        k = split_heads(self.k_proj(key), self.num_heads)  # (B, H, S, D)
-        v = split_heads(self.v_proj(value), self.num_heads)  # (B, H, S, Dv)
-        dropout_p = self.dropout if self.training else 0.0
-        mixed = scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal, dropout_p=dropout_p)
-        return self.o_proj(merge_heads(mixed))  # (B, L, out_dim)
+def per_token_logps(logits: Tensor, labels: Tensor, *, ignore_index: int = -100) -> Tensor:
+    _check_labels(logits, labels, ignore_index)
+    scored = labels[:, 1:] != ignore_index
+    labels[labels == ignore_index] = 0
+    logits, targets = logits[:, :-1], labels[:, 1:].long()
+    logps = upcast(logits).log_softmax(-1)
+    picked = logps.gather(-1, targets.where(scored, 0)[..., None]).squeeze(-1)
+    return picked.masked_fill(~scored, 0.0)
