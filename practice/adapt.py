@@ -145,7 +145,7 @@ def recipes(theirs: nn.Module, ours: nn.Module) -> dict[str, Recipe] | None:
 
 
 def _choices(options: list[list[Way]], have: dict[str, tuple[int, ...]]) -> Iterator[list[Recipe]]:
-    r"""Choose a way for each of the author's parameters, each of the reference's used once, whole or in parts."""
+    r"""Choose a way for each of the author's parameters; each of the reference's is used up once."""
     every = {part for name in have for part in _parts(name)}
     steps = itertools.count()
 

@@ -27,10 +27,21 @@ def guards(see: See, check_positive, check_divisible, check_finite, check_probab
 
 def tensor_guards(see: See, check_floating, check_input, check_heads) -> None:
     r"""One rule a label."""
-    kinds = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.complex64)
+    kinds = (
+        torch.float64,
+        torch.float32,
+        torch.bfloat16,
+        torch.float16,
+        torch.int64,
+        torch.bool,
+        torch.complex64,
+    )
     for dtype in kinds:
         see(f"floating {dtype}", lambda dtype=dtype: check_floating(x=torch.zeros(3, dtype=dtype)))
-        see(f"input {dtype}", lambda dtype=dtype: check_input(nn.Linear(4, 2), x=torch.zeros(2, 3, 4, dtype=dtype)))
+        see(
+            f"input {dtype}",
+            lambda dtype=dtype: check_input(nn.Linear(4, 2), x=torch.zeros(2, 3, 4, dtype=dtype)),
+        )
     one = torch.zeros(3)
     see("floating, two dtypes", lambda: check_floating(key=one, value=one.bfloat16()))
     see("floating, two devices", lambda: check_floating(key=one, value=one.to("meta")))
@@ -38,7 +49,9 @@ def tensor_guards(see: See, check_floating, check_input, check_heads) -> None:
     for shape in ((2, 3, 4), (2, 3, 5), (3, 4), (4,), (2, 3, 5, 4)):
         see(f"input {shape}", lambda shape=shape: check_input(nn.Linear(4, 2), x=torch.zeros(shape)))
     see("input, second", lambda: check_input(nn.Linear(4, 2), x=torch.zeros(2, 3, 4), y=torch.zeros(2, 3, 5)))
-    see("input on another device", lambda: check_input(nn.Linear(4, 2), x=torch.zeros(2, 3, 4, device="meta")))
+    see(
+        "input on another device", lambda: check_input(nn.Linear(4, 2), x=torch.zeros(2, 3, 4, device="meta"))
+    )
 
     def autocast():
         with torch.autocast("cpu", torch.bfloat16):

@@ -20,17 +20,24 @@ def dpo_loss(see: See, dpo_loss) -> None:
 
         def gradient(index=index):
             inputs = [x.clone().requires_grad_() for x in four]
-            (grad,) = torch.autograd.grad(dpo_loss(*inputs, beta=0.5).loss, [inputs[index]], allow_unused=True)
+            (grad,) = torch.autograd.grad(
+                dpo_loss(*inputs, beta=0.5).loss, [inputs[index]], allow_unused=True
+            )
             return torch.zeros(5) if grad is None or not grad.any() else grad
 
         see(f"gradient of {name}", gradient)
-    see("what has a gradient", lambda: [x.requires_grad for x in dpo_loss(*(x.clone().requires_grad_() for x in four))])
+    see(
+        "what has a gradient",
+        lambda: [x.requires_grad for x in dpo_loss(*(x.clone().requires_grad_() for x in four))],
+    )
     same = [four[0], four[1], four[0], four[1]]
     see("policy equal to its reference", lambda: dpo_loss(*same).loss)
     see("accuracy of a policy equal to its reference", lambda: dpo_loss(*same).accuracy)
     zeros, far = torch.zeros(2), torch.tensor([-1000.0, 1000.0])
     see("far margins", lambda: dpo_loss(far, -far, zeros, zeros, beta=0.2).loss)
-    half = [torch.tensor(x).bfloat16() for x in ([-350.0, -7.0], [-351.0, -9.0], [-1.3, -8.0], [-353.0, -0.7])]
+    half = [
+        torch.tensor(x).bfloat16() for x in ([-350.0, -7.0], [-351.0, -9.0], [-1.3, -8.0], [-353.0, -0.7])
+    ]
     see("bfloat16", lambda: dpo_loss(*half).loss)
     see("dtype of the rewards for bfloat16", lambda: str(dpo_loss(*half).chosen_rewards.dtype))
 

@@ -47,7 +47,10 @@ def per_token_logps(see: See, per_token_logps) -> None:
 
     see("labels afterwards", again)
     for wrong in (5, -1, -99):
-        see(f"label {wrong}", lambda wrong=wrong: per_token_logps(logits, words().masked_fill(words() == 2, wrong)))
+        see(
+            f"label {wrong}",
+            lambda wrong=wrong: per_token_logps(logits, words().masked_fill(words() == 2, wrong)),
+        )
     see("labels that are no integers", lambda: per_token_logps(logits, words().double()))
     see("fewer labels", lambda: per_token_logps(logits, words()[:, 1:]))
     see("integer logits", lambda: per_token_logps(logits.long(), words()))
@@ -63,7 +66,10 @@ def sequence_logps(see: See, sequence_logps) -> None:
     see("nothing to score", lambda: sequence_logps(logits, torch.full((2, 4), -100)))
     for index in (0, -1, 8):
         see(f"ignore_index {index}", lambda i=index: sequence_logps(logits, answer(i), ignore_index=i))
-    see("300 tokens", lambda: sequence_logps(tensor(1, 300, 5, spread=9.0), torch.ones(1, 300, dtype=torch.long)))
+    see(
+        "300 tokens",
+        lambda: sequence_logps(tensor(1, 300, 5, spread=9.0), torch.ones(1, 300, dtype=torch.long)),
+    )
     see("bfloat16", lambda: sequence_logps((logits * 4).bfloat16(), words()))
     see("label 5", lambda: sequence_logps(logits, words() + 1))
     see("fewer labels", lambda: sequence_logps(logits, words()[:, 1:]))

@@ -1,4 +1,4 @@
-r"""`nn.Parameter` matrices multiplied from the right, heads cut by einsum's own indices, llmcore's attention."""
+r"""`nn.Parameter` matrices multiplied from the right, between them llmcore's attention."""
 
 import torch
 from torch import nn

@@ -8,8 +8,12 @@ from llmcore.dpo import DPOOutput
 
 def dpo_loss(policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps, *, beta=0.1):
     policy, reference = [policy_chosen_logps, policy_rejected_logps], [ref_chosen_logps, ref_rejected_logps]
-    check_floating(policy_chosen_logps=policy[0], policy_rejected_logps=policy[1],
-                   ref_chosen_logps=reference[0], ref_rejected_logps=reference[1])
+    check_floating(
+        policy_chosen_logps=policy[0],
+        policy_rejected_logps=policy[1],
+        ref_chosen_logps=reference[0],
+        ref_rejected_logps=reference[1],
+    )
     shapes = [tuple(x.shape) for x in policy + reference]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0][0] < 1:
         raise ValueError(f"four vectors of one length wanted, got {shapes}")

@@ -9,13 +9,19 @@ DPO = namedtuple("DPO", "loss chosen_rewards rejected_rewards accuracy margin")
 
 
 def dpo_loss(policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps, *, beta=0.1):
-    given = dict(policy_chosen_logps=policy_chosen_logps, policy_rejected_logps=policy_rejected_logps,
-                 ref_chosen_logps=ref_chosen_logps, ref_rejected_logps=ref_rejected_logps)
+    given = dict(
+        policy_chosen_logps=policy_chosen_logps,
+        policy_rejected_logps=policy_rejected_logps,
+        ref_chosen_logps=ref_chosen_logps,
+        ref_rejected_logps=ref_rejected_logps,
+    )
     for name, x in given.items():
         if not x.is_floating_point():
             raise ValueError(f"{name} has dtype {x.dtype}")
         if x.ndim != 1 or len(x) == 0 or x.shape != policy_chosen_logps.shape:
-            raise ValueError(f"{name} has shape {tuple(x.shape)}, the first {tuple(policy_chosen_logps.shape)}")
+            raise ValueError(
+                f"{name} has shape {tuple(x.shape)}, the first {tuple(policy_chosen_logps.shape)}"
+            )
         if x.dtype != policy_chosen_logps.dtype:
             raise ValueError(f"{name} is {x.dtype}, the first {policy_chosen_logps.dtype}")
         if x.device != policy_chosen_logps.device:

@@ -1,4 +1,4 @@
-r"""One matrix for queries, keys and values, names of one's own, heads by einops-like reshapes, repeat_interleave."""
+r"""One matrix for queries, keys and values, names of one's own, reshape and permute, repeat_interleave."""
 
 import math
 

@@ -1,4 +1,4 @@
-r"""The queries are reshaped into groups, einsum over (group, head within it); keys and values are never repeated."""
+r"""The queries are reshaped into groups, einsum over group and member; no key or value is repeated."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-r"""torch's own attention with `enable_gqa`, its mask made explicit since its `is_causal` is aligned top-left."""
+r"""torch's attention with `enable_gqa`; the mask is explicit, as torch's `is_causal` is aligned top-left."""
 
 import torch
 import torch.nn.functional as F

@@ -6,8 +6,13 @@ import torch
 
 
 def kv_cache_bytes(*, num_layers, num_kv_heads, head_dim, seq_len, batch_size=1, dtype=torch.bfloat16):
-    sizes = dict(num_layers=num_layers, num_kv_heads=num_kv_heads, head_dim=head_dim, seq_len=seq_len,
-                 batch_size=batch_size)
+    sizes = dict(
+        num_layers=num_layers,
+        num_kv_heads=num_kv_heads,
+        head_dim=head_dim,
+        seq_len=seq_len,
+        batch_size=batch_size,
+    )
     for name, size in sizes.items():
         if not isinstance(size, int) or size < 1:
             raise ValueError(f"{name} must be a positive integer, got {size}")

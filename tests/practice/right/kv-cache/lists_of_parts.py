@@ -28,7 +28,9 @@ class KVCache:
             if not new.is_floating_point():
                 raise ValueError(f"{name} is {new.dtype}")
             if new.dim() != 4:
-                raise ValueError(f"four dimensions wanted: key {tuple(key.shape)}, value {tuple(value.shape)}")
+                raise ValueError(
+                    f"four dimensions wanted: key {tuple(key.shape)}, value {tuple(value.shape)}"
+                )
         if key.shape[:3] != value.shape[:3]:
             raise ValueError(f"key {tuple(key.shape)} and value {tuple(value.shape)} do not belong together")
         if key.dtype != value.dtype or key.device != value.device:

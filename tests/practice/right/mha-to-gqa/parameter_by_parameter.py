@@ -21,7 +21,11 @@ def mha_to_gqa(mha, num_kv_heads):
     check_divisible(num_heads=mha.num_heads, num_kv_heads=num_kv_heads)
     head_dim = rows // mha.num_heads
     new = GroupedQueryAttention(
-        width, mha.num_heads, num_kv_heads, head_dim=head_dim, bias=mha.o_proj.bias is not None,
+        width,
+        mha.num_heads,
+        num_kv_heads,
+        head_dim=head_dim,
+        bias=mha.o_proj.bias is not None,
         dropout=mha.dropout,
     )
     new.to(dtype=mha.q_proj.weight.dtype, device=mha.q_proj.weight.device)

@@ -1,4 +1,4 @@
-r"""einsum for projections, scores and output; matrices multiplied from the right; the mask as an additive term."""
+r"""einsum for projections, scores and output; matrices multiplied from the right; an additive mask."""
 
 import math
 
@@ -10,8 +10,19 @@ from llmcore.masks import causal_mask, expand_mask
 
 
 class MultiHeadAttention(nn.Module):
-    def __init__(self, hidden_size, num_heads, *, kdim=None, vdim=None, head_dim=None, v_head_dim=None,
-                 out_dim=None, bias=True, dropout=0.0):
+    def __init__(
+        self,
+        hidden_size,
+        num_heads,
+        *,
+        kdim=None,
+        vdim=None,
+        head_dim=None,
+        v_head_dim=None,
+        out_dim=None,
+        bias=True,
+        dropout=0.0,
+    ):
         super().__init__()
         kdim, vdim, out_dim = (hidden_size if n is None else n for n in (kdim, vdim, out_dim))
         check_positive(hidden_size=hidden_size, num_heads=num_heads, kdim=kdim, vdim=vdim, out_dim=out_dim)

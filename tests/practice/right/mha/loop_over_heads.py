@@ -8,8 +8,19 @@ from llmcore.checks import check_divisible, check_input, check_positive, check_p
 
 
 class MultiHeadAttention(nn.Module):
-    def __init__(self, hidden_size, num_heads, *, kdim=None, vdim=None, head_dim=None, v_head_dim=None,
-                 out_dim=None, bias=True, dropout=0.0):
+    def __init__(
+        self,
+        hidden_size,
+        num_heads,
+        *,
+        kdim=None,
+        vdim=None,
+        head_dim=None,
+        v_head_dim=None,
+        out_dim=None,
+        bias=True,
+        dropout=0.0,
+    ):
         super().__init__()
         check_probability(dropout=dropout)
         check_positive(hidden_size=hidden_size, num_heads=num_heads)
@@ -43,8 +54,12 @@ class MultiHeadAttention(nn.Module):
                 mask = mask[:, head : head + 1]
             outputs.append(
                 scaled_dot_product_attention(
-                    q[head][:, None], k[head][:, None], v[head][:, None], mask,
-                    is_causal=is_causal, dropout_p=self.p if self.training else 0.0,
+                    q[head][:, None],
+                    k[head][:, None],
+                    v[head][:, None],
+                    mask,
+                    is_causal=is_causal,
+                    dropout_p=self.p if self.training else 0.0,
                 )[:, 0]
             )
         return self.fc_o(torch.cat(outputs, dim=-1))

@@ -10,8 +10,19 @@ from llmcore.masks import causal_mask, expand_mask
 
 
 class MultiHeadAttention(nn.Module):
-    def __init__(self, hidden_size, num_heads, *, kdim=None, vdim=None, head_dim=None, v_head_dim=None,
-                 out_dim=None, bias=True, dropout=0.0):
+    def __init__(
+        self,
+        hidden_size,
+        num_heads,
+        *,
+        kdim=None,
+        vdim=None,
+        head_dim=None,
+        v_head_dim=None,
+        out_dim=None,
+        bias=True,
+        dropout=0.0,
+    ):
         super().__init__()
         if head_dim is None:
             check_divisible(hidden_size=hidden_size, num_heads=num_heads)

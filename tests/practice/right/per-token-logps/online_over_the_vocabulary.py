@@ -1,4 +1,4 @@
-r"""Online logsumexp over pieces of the vocabulary; the label's logit by indexing, masked rows left out entirely."""
+r"""Online logsumexp over pieces of the vocabulary; the label's logit by index, masked rows left out."""
 
 import torch
 

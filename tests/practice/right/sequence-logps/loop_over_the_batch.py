@@ -11,6 +11,8 @@ def sequence_logps(logits, labels, *, ignore_index=-100):
     _check_labels(logits, labels, ignore_index)
     totals = []
     for scores, ids in zip(logits, labels, strict=True):
-        each = F.cross_entropy(upcast(scores[:-1]), ids[1:].long(), reduction="sum", ignore_index=ignore_index)
+        each = F.cross_entropy(
+            upcast(scores[:-1]), ids[1:].long(), reduction="sum", ignore_index=ignore_index
+        )
         totals.append(-each)
     return torch.stack(totals)

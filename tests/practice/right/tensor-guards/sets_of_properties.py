@@ -16,7 +16,7 @@ def check_floating(**tensors):
 
 
 def check_input(projection, **tensors):
-    out_features, in_features = projection.weight.shape
+    in_features = projection.weight.shape[1]
     for name, x in tensors.items():
         if x.ndim != 3 or x.shape[2] != in_features:
             raise ValueError(f"{name}: (batch, tokens, {in_features}) expected, got {tuple(x.shape)}")
