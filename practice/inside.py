@@ -48,6 +48,7 @@ GUARDED = (  # modules that the verdict rests on
     ),
 )
 Report = dict[str, Any]
+ORIGINALS: dict[tuple[str, str], Any] = {}  # llmcore's own, by module and name, before any answer took their place
 
 
 class TimeUp(BaseException):
@@ -128,7 +129,9 @@ class Placed(types.SimpleNamespace):
 def place(exercise: Exercise, text: str, path: str) -> Placed:
     r"""Run the answer's file and put its definitions where the tests will import them from."""
     home = importlib.import_module(f"llmcore.{exercise.module}")
-    originals = {name: getattr(home, name) for name in exercise.symbols}
+    originals = {
+        name: ORIGINALS.setdefault((exercise.module, name), getattr(home, name)) for name in exercise.symbols
+    }
     for name in exercise.symbols:  # whoever imports the answer from llmcore gets none
         setattr(home, name, stand_in(name))
     module = types.ModuleType(f"answer_{exercise.name.replace('-', '_')}")
@@ -223,8 +226,9 @@ def examine(
 
 def known_mistakes(exercise: Exercise, seen: dict[str, probes.Outcome]) -> list[str]:
     r"""Return which of the exercise's wrong variants explain what was seen."""
-    right = looks_of(exercise, reference(exercise))
-    wrong = {each.name: looks_of(exercise, wrong_answer(exercise, each)) for each in exercise.wrong}
+    with contextlib.redirect_stdout(Printed()), contextlib.redirect_stderr(Printed()):  # not the answer's words
+        right = looks_of(exercise, reference(exercise))
+        wrong = {each.name: looks_of(exercise, wrong_answer(exercise, each)) for each in exercise.wrong}
     return probes.diagnose(seen, right, wrong)
 
 
