@@ -52,7 +52,7 @@ class Wrong:
     code: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exercise:
     r"""What is to be written, with all that is known about it."""
 

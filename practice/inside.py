@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib
 import inspect
 import io
@@ -48,7 +49,9 @@ GUARDED = (  # modules that the verdict rests on
     ),
 )
 Report = dict[str, Any]
-ORIGINALS: dict[tuple[str, str], Any] = {}  # llmcore's own, by module and name, before any answer took their place
+ORIGINALS: dict[
+    tuple[str, str], Any
+] = {}  # llmcore's own, by module and name, before any answer took their place
 
 
 class TimeUp(BaseException):
@@ -226,10 +229,18 @@ def examine(
 
 def known_mistakes(exercise: Exercise, seen: dict[str, probes.Outcome]) -> list[str]:
     r"""Return which of the exercise's wrong variants explain what was seen."""
-    with contextlib.redirect_stdout(Printed()), contextlib.redirect_stderr(Printed()):  # not the answer's words
+    return probes.diagnose(seen, *known_looks(exercise))
+
+
+@functools.cache
+def known_looks(exercise: Exercise) -> tuple[dict[str, probes.Outcome], dict[str, dict[str, probes.Outcome]]]:
+    r"""Return what the reference does, and what each of the known mistakes."""
+    with (
+        contextlib.redirect_stdout(Printed()),
+        contextlib.redirect_stderr(Printed()),
+    ):  # not the answer's words
         right = looks_of(exercise, reference(exercise))
-        wrong = {each.name: looks_of(exercise, wrong_answer(exercise, each)) for each in exercise.wrong}
-    return probes.diagnose(seen, right, wrong)
+        return right, {each.name: looks_of(exercise, wrong_answer(exercise, each)) for each in exercise.wrong}
 
 
 def looks_of(exercise: Exercise, text: str) -> dict[str, probes.Outcome]:
@@ -262,6 +273,8 @@ def run_tests(exercise: Exercise, path: str, tell: Callable[[int, int], None], f
             "--rootdir",
             str(ROOT),
             "--import-mode=importlib",
+            "--confcutdir",
+            str(exercise.tests.parent),
             "-s",
             *off,
             str(exercise.tests),
@@ -305,6 +318,9 @@ class Plugin:
             "remarks": self.remarks,
             "left": left,
         }
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.option.tbstyle = "native"  # nobody reads the others, which take long
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:

@@ -62,11 +62,17 @@ def preload(module: str) -> None:
 def main() -> None:
     r"""Serve jobs until the input ends."""
     preload(sys.argv[1])
+    from practice.inside import known_looks
+
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     print(json.dumps({"ready": True}), file=out)
+    judged: set[str] = set()
     for line in sys.stdin:
         job = json.loads(line)
+        if FORK and job["exercise"] in judged:  # from the second answer on, what is known is known here
+            known_looks(find(job["exercise"]))
+        judged.add(job["exercise"])
         report = _forked(job, out) if FORK else _here(job, out)
         print(json.dumps({"report": report}), file=out)
         if not FORK:  # neither what the answer left behind nor its guard matters any more
