@@ -44,5 +44,6 @@ def cross_attention(see: See, CrossAttention) -> None:
     see("dropout rate 1.0", lambda: bool(CrossAttention(12, 3, dropout=1.0)))
     see("context_size of 0", lambda: bool(CrossAttention(12, 3, context_size=0)))
     see("width of the context", lambda: attend(x, context[..., :7]))
+    see("context of one sequence", lambda: attend(x, context[:1]))
     see("batch of the context", lambda: attend(x, tensor(3, 5, 12)))
     see("three-dimensional mask", lambda: attend(x, context, visible[:, 0]))

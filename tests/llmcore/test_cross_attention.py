@@ -252,6 +252,7 @@ def test_refuses_dropout_rates(bad, refuses):
         (1, (B, S, E), (C, (B, S, E))),
         (1, (1, B, S, C), (C, (1, B, S, C))),
         (1, (3, S, C), (B, 3)),
+        (1, (1, S, C), (B, 1)),
     ],
 )
 def test_refuses_shapes(place, shape, named, refuses):

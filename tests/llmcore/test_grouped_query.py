@@ -523,6 +523,11 @@ def test_converting_keeps_dtype_mode_dropout_and_gradients(training, dtype):
     assert torch.equal(gqa(x), gqa(x)) is not training
 
 
+def test_converting_keeps_the_device():
+    gqa = mha_to_gqa(MultiHeadAttention(E, H).to("meta"), K)
+    assert {parameter.device.type for parameter in gqa.parameters()} == {"meta"}
+
+
 def test_converting_refuses(refuses):
     with refuses(8, 3):
         mha_to_gqa(MultiHeadAttention(E, H), 3)

@@ -129,11 +129,12 @@ def test_repeat_kv_equals_torch(batch, heads, n_rep, length, width, dtype):
     assert torch.equal(repeated, modeling_llama.repeat_kv(x, n_rep))
 
 
-def test_repeat_kv_gradient_sums_over_the_group(same):
+@pytest.mark.parametrize("n", [N, 1])
+def test_repeat_kv_gradient_sums_over_the_group(n, same):
     x = torch.zeros(B, K, S, D, dtype=torch.float64, requires_grad=True)
-    weight = numbered(B, K * N, S, D)
-    (grad,) = torch.autograd.grad((repeat_kv(x, N) * weight).sum(), x)
-    same(grad, torch.stack([weight[:, k * N : (k + 1) * N].sum(1) for k in range(K)], dim=1))
+    weight = numbered(B, K * n, S, D)
+    (grad,) = torch.autograd.grad((repeat_kv(x, n) * weight).sum(), x)
+    same(grad, torch.stack([weight[:, k * n : (k + 1) * n].sum(1) for k in range(K)], dim=1))
 
 
 def test_repeat_kv_refuses(refuses):

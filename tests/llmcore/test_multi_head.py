@@ -351,6 +351,7 @@ def test_refuses_dropout_rates(bad, refuses):
         (2, (B, S, KDIM), (VDIM, (B, S, KDIM))),
         (2, (1, B, S, VDIM), (VDIM, (1, B, S, VDIM))),
         (1, (3, S, KDIM), (B, 3)),
+        (1, (1, S, KDIM), (B, 1)),
         (2, (3, S, VDIM), (B, 3)),
         (2, (B, S + 2, VDIM), (S, S + 2)),
     ],
