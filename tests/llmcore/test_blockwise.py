@@ -220,7 +220,28 @@ def test_gradcheck(is_causal):
     assert gradcheck(lambda *x: blockwise_attention(*x, is_causal=is_causal, block_size=2), inputs)
 
 
-def test_a_second_derivative_is_refused_and_not_wrong():
+def test_a_second_derivative_is_refused_and_not_wrong(same):
+    # an answer that is differentiable twice may give it
+    q, k, v = (x.requires_grad_() for x in make_qkv())
+    for attend in (lambda: blockwise_attention(q, k, v), lambda: blockwise_attention(q, k, v, flags(L, S))):
+        for power in (1, 2):
+            try:
+                (grad,) = torch.autograd.grad(attend().pow(power).sum(), q, create_graph=True)
+            except RuntimeError:
+                continue
+            mask = None if attend().equal(blockwise_attention(q, k, v)) else flags(L, S)
+            groups = H // K
+            scores = q @ k.repeat_interleave(groups, 1).mT / D**0.5
+            scores = scores if mask is None else scores.masked_fill(~mask, -INF)
+            output = scores.softmax(-1) @ v.repeat_interleave(groups, 1)
+            (truth,) = torch.autograd.grad(output.pow(power).sum(), q, create_graph=True)
+            for x in (k, v):
+                ours = torch.autograd.grad(grad.square().sum(), x, retain_graph=True)[0]
+                same(ours, torch.autograd.grad(truth.square().sum(), x, retain_graph=True)[0])
+
+
+@pytest.mark.stronger
+def test_the_second_derivative_is_refused():
     q, k, v = (x.requires_grad_() for x in make_qkv())
     for loss in (blockwise_attention(q, k, v).sum(), blockwise_attention(q, k, v).square().sum()):
         with pytest.raises(RuntimeError, match="differentiable once"):
@@ -326,6 +347,37 @@ def test_nan_is_not_hidden():
 
 
 @pytest.mark.memory
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_block_is_as_large_as_asked_for(masked, largest_tensor):
+    length, heads = 768, 4
+    q = make(1, heads, length, 8, dtype=torch.float32, seed=1).requires_grad_()
+    k = make(1, 2, length, 8, dtype=torch.float32, seed=2).requires_grad_()
+    mask = (torch.arange(length) < 700)[None, None, None] if masked else None
+    with largest_tensor() as seen:
+        output = blockwise_attention(q, k, k, mask, is_causal=not masked, block_size=32)
+    assert seen.numel <= heads * length * length // 4
+    with largest_tensor() as seen:
+        output.sum().backward()
+    assert seen.numel <= heads * length * length // 4
+
+
+@pytest.mark.memory
+def test_no_weights_are_kept_for_the_gradient():
+    length, heads = 512, 4
+    inputs = [make(1, heads, length, 4, dtype=torch.float32, seed=n).requires_grad_() for n in range(3)]
+    kept = {}
+
+    def pack(x: torch.Tensor) -> torch.Tensor:
+        kept[x.untyped_storage().data_ptr()] = x  # holds it, so that no address comes twice
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        blockwise_attention(*inputs, block_size=32)
+    assert sum(x.untyped_storage().nbytes() // x.itemsize for x in kept.values()) <= heads * length**2 // 4
+
+
+@pytest.mark.stronger  # the default of 256 queries is no promise of how many heads stand beside each other
+@pytest.mark.memory
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kv_heads", [1, 2, 8])
 @pytest.mark.parametrize("masked", [False, True])
@@ -342,6 +394,7 @@ def test_the_scores_are_never_whole(masked, kv_heads, dtype, largest_tensor):
     assert seen.numel <= 8 * length * length // 16
 
 
+@pytest.mark.stronger
 @pytest.mark.memory
 def test_peak_is_a_tenth_of_the_scores():
     q, k, v = (torch.randn(1, heads, 2048, 64) for heads in (8, 2, 2))
