@@ -6,18 +6,20 @@ days; ``[[mistakes]]`` the known mistakes of each, folded; ``[[counts]]`` how ma
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as etree
 from collections.abc import Iterator
 
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
 
 from practice.catalogue import ROOT, CatalogueError, Exercise, read_all
 from sitekit.indexes import day_paths, title_of
 from sitekit.pages import line_number, page_path, refuse
 
 WORDS = {
-    "zh": ("题目", "手写什么", "难度", "分钟", "错误变体", "哪一天"),
-    "en": ("exercise", "to write", "level", "minutes", "wrong variants", "day"),
+    "zh": ("题目", "手写什么", "难度", "分钟", "错误", "哪一天"),
+    "en": ("exercise", "to write", "level", "minutes", "mistakes", "day"),
 }
 COUNTS = {
     "zh": "共 {exercises} 道题。判题器拒绝全部 {wrong} 种已知的错误写法，每一种都认得出来；{right} 份写法不同的正确答案全部通过。",
@@ -30,7 +32,7 @@ KNOWN = {
     "zh": "{title}：判题器认得的 {count} 种错误",
     "en": "{title}: the {count} mistakes that the judge knows",
 }
-WRITTEN = {"zh": "写成", "en": "Written as"}
+WRITTEN = {"zh": "写成：`{code}`", "en": " Written as `{code}`"}
 SHORT = 90  # characters of a mistake that is shown as it is written
 
 
@@ -104,9 +106,20 @@ def _mistakes(each: Exercise, language: str) -> Iterator[str]:
         new = [" ".join(change[1].split()) for change in wrong.change]
         written = ""
         if len(new) == 1 and 0 < len(new[0]) <= SHORT and "`" not in new[0]:
-            written = f" {WRITTEN[language]}{' ' if language == 'en' else '：'}`{new[0]}`"
-        yield f"    {number}. **{wrong.title[language]}{stop}** {wrong.why[language]}{written}"
+            written = WRITTEN[language].format(code=new[0])
+        gap = " " if language == "en" else ""
+        yield f"    {number}. **{wrong.title[language]}{stop}**{gap}{wrong.why[language]}{written}"
     yield ""
+
+
+class FoldedTreeprocessor(Treeprocessor):
+    """Keeps the lists of mistakes out of the search index, which every reader who searches downloads."""
+
+    def run(self, root: etree.Element) -> None:
+        """Mark them."""
+        for node in root.iter("details"):
+            if node.get("class", "").split()[:1] == ["bug"]:
+                node.set("data-search-exclude", "")
 
 
 class ExerciseExtension(Extension):
@@ -115,6 +128,7 @@ class ExerciseExtension(Extension):
     def extendMarkdown(self, md: Markdown) -> None:
         """Register before everything that reads Markdown."""
         md.preprocessors.register(ExercisePreprocessor(md), "exercises", 40)
+        md.treeprocessors.register(FoldedTreeprocessor(md), "exercises", 7)
 
 
 def makeExtension(**kwargs: object) -> ExerciseExtension:

@@ -2,7 +2,6 @@ r"""The exercises as a whole: every definition has one, both languages say every
 
 import ast
 import inspect
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -47,9 +46,10 @@ def test_every_written_day_has_exercises():
 
 @each_exercise
 def test_what_is_written_in_both_languages(exercise: Exercise):
-    texts = [exercise.title, *exercise.hints, *(t for w in exercise.wrong for t in (w.title, w.why))]
-    for text in texts:
+    sentences = [exercise.title, *exercise.hints, *(wrong.why for wrong in exercise.wrong)]
+    for text in sentences:
         assert any("\u4e00" <= character <= "\u9fff" for character in text["zh"]), text["zh"]
+    for text in [*sentences, *(wrong.title for wrong in exercise.wrong)]:
         assert not any("\u3000" <= character <= "\u9fff" for character in text["en"]), text["en"]
     for wrong in exercise.wrong:
         assert len(wrong.why["en"]) > 40, f"{wrong.name}: what happens, and why?"
@@ -116,13 +116,6 @@ def test_an_exercise_is_found_by_its_definition():
     assert find("gqa").name == "gqa"
     with pytest.raises(KeyError, match="gqa"):
         find("gqaa")
-
-
-def test_forbidden_names_are_not_those_of_the_reference():
-    for exercise in EXERCISES:
-        module = import_module(f"llmcore.{exercise.module}")
-        assert all(hasattr(module, symbol) for symbol in exercise.symbols)
-        assert not set(exercise.forbidden) & set(exercise.symbols) or exercise.name == "sdpa", exercise.name
 
 
 GOOD = (ROOT / "practice" / "exercises" / "gqa.toml").read_text(encoding="utf-8")
