@@ -29,7 +29,7 @@ TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>|([^<]+)')
 
 
 def merge_tokens(html: str) -> str:
-    """Return HTML whose blocks of code have one span for neighbours of one colour, and none for plain ones."""
+    """Return HTML whose blocks of code have one span for neighbours of one colour, none for plain words."""
     return BLOCK.sub(lambda block: RUN.sub(lambda run: _merge(run[0]), block[0]), html)
 
 
