@@ -32,11 +32,11 @@ from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 from mkdocs.utils.yaml import yaml_load
 
+from practice.values import ValueFormError, fill
 from sitekit.built import FOLDERS, change_formulas, nav_pages, settings
 from sitekit.chromium import NO_CHROMIUM, find_chromium
 from sitekit.formulas import CLOSE, OPEN
 from sitekit.pages import ROOT, SITES, page_path
-from practice.values import ValueFormError, fill
 from tests.site.repository import KINDS, copy_repository
 from tests.site.visits import COMPRESSED, INDEX, WORKER, search, visit
 

@@ -1,7 +1,7 @@
 r"""A module whose parameters are named or laid out in its author's own way, shown as the reference has them.
 
-Names are free: `wq`, `fc_q`, `W_query`, one fused `qkv`, a matrix that is multiplied from the right. The tests
-copy weights from other systems by the reference's names, so such a module is wrapped: the wrapper owns the
+Names are free: `wq`, `fc_q`, `W_query`, one fused `qkv`, a matrix multiplied from the right. The tests copy
+weights from other systems by the reference's names, so such a module is wrapped: the wrapper owns the
 reference's parameters, and each call computes the author's from them (joined, cut, turned) and runs the
 author's `forward` with those. Values, gradients and errors are then judged as everybody's.
 """
@@ -44,7 +44,7 @@ def adapted(author: type[nn.Module], reference: type[nn.Module]) -> type[nn.Modu
     r"""Return a class that is called as the author's and has the reference's parameters.
 
     Where the author's parameters are those of the reference by name and shape, an object of the author's own
-    class is made. Where no way is found to compute one from the other, too: its tests then say what is missing.
+    class is made; where no way is found to compute one from the other, too, and the tests say what is missing.
     """
 
     known: dict[str, dict[str, Recipe] | None] = {}
@@ -223,7 +223,8 @@ def _inputs(ours: nn.Module) -> list[nn.Linear]:
     r"""Return the projections through which the arguments of `forward` go, one an argument."""
     import inspect
 
-    names = [name for name, p in inspect.signature(ours.forward).parameters.items() if p.annotation == Tensor or p.annotation == "Tensor"]  # fmt: skip
+    parameters = inspect.signature(ours.forward).parameters.items()
+    names = [name for name, p in parameters if p.annotation in (Tensor, "Tensor")]
     layers = dict(ours.named_children())
     if len(names) == 3:
         return [layers["q_proj"], layers["k_proj"], layers["v_proj"]]  # type: ignore[list-item]

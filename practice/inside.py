@@ -1,6 +1,6 @@
 r"""Runs in a process of its own: an answer takes the reference's place, and the reference's tests judge it.
 
-Nothing of the answer runs anywhere else. What comes out is a report of plain data; `verdict` puts it into words.
+Nothing of the answer runs anywhere else. What comes out is a report of plain data; `verdict` words it.
 """
 
 from __future__ import annotations
@@ -153,9 +153,8 @@ def place(exercise: Exercise, text: str, path: str) -> Placed:
             missing.append(name)
             continue
         ours = originals[name]
-        if isinstance(ours, type) and issubclass(ours, nn.Module) and isinstance(theirs, type):
-            if issubclass(theirs, nn.Module):
-                theirs = adapted(theirs, ours)
+        if all(isinstance(each, type) and issubclass(each, nn.Module) for each in (ours, theirs)):
+            theirs = adapted(theirs, ours)
         definitions.append(theirs)
         setattr(home, name, theirs)
     return Placed(module=module, definitions=definitions, missing=missing, originals=originals)
@@ -302,7 +301,8 @@ class Plugin:
         self.broken = ""
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        r"""Let an example that fails be enough: looking for the smallest one takes ten times as long."""
+        r"""Spare what nobody reads: a long report, and the smallest example that fails."""
+        config.option.tbstyle = "native"
         settings.register_profile("judge", settings(), phases=(Phase.explicit, Phase.generate))
         settings.load_profile("judge")
 
@@ -318,9 +318,6 @@ class Plugin:
             "remarks": self.remarks,
             "left": left,
         }
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        config.option.tbstyle = "native"  # nobody reads the others, which take long
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:

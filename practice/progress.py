@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +101,10 @@ class Workspace:
         data = {"exercises": self.exercises, "cards": self.cards, "sessions": self.sessions}
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        os.replace(new, self.file)
+        new.replace(self.file)
 
 
 def now() -> datetime:
     r"""Return the time; `PRACTICE_NOW` (ISO, UTC) stands in for it."""
     given = os.environ.get("PRACTICE_NOW")
-    return datetime.fromisoformat(given).replace(tzinfo=timezone.utc) if given else datetime.now(timezone.utc)
+    return datetime.fromisoformat(given).replace(tzinfo=UTC) if given else datetime.now(UTC)

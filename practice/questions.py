@@ -27,7 +27,7 @@ NUMBERED = re.compile(r"^\d+[.、]\s*")
 
 @dataclass(frozen=True)
 class Question:
-    r"""A question, its answer in a few sentences, and what an interviewer asks next, with the answer to that."""
+    r"""A question, its answer in a few sentences, and what an interviewer asks next, with its answer."""
 
     day: str
     name: str

@@ -41,8 +41,9 @@ def wrong_answer(exercise: Exercise, wrong: Wrong) -> str:
     text = reference(exercise)
     for old, new in wrong.change:
         if text.count(old) != 1:
+            times = text.count(old)
             raise CatalogueError(
-                f"{exercise.name}: {wrong.name} changes {old!r}, which the reference has {text.count(old)} times"
+                f"{exercise.name}: {wrong.name} changes {old!r}, which the reference has {times} times"
             )
         text = text.replace(old, new)
     if not wrong.code:
@@ -168,7 +169,7 @@ def _text(node: ast.stmt, lines: list[str]) -> str:
 
 
 def _emptied(node: ast.stmt, lines: list[str]) -> str:
-    r"""Return a definition whose bodies are gone: signatures, docstrings and the comments around them stay."""
+    r"""Return a definition whose bodies are gone; signatures, docstrings, comments around them stay."""
     first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
     cuts: list[tuple[int, int, int]] = []  # first and last line of a body, and its column
 

@@ -80,11 +80,11 @@ def beside(left: tuple[str, str], right: tuple[str, str]) -> None:
     from rich.syntax import Syntax
 
     half = console.width // 2 - 1
+    look = {"theme": "ansi_dark", "background_color": "default", "word_wrap": True}
     panels = [
-        Panel(Syntax(text.rstrip("\n"), "python", theme="ansi_dark", background_color="default", word_wrap=True),
-              title=title, width=half)
+        Panel(Syntax(text.rstrip("\n"), "python", **look), title=title, width=half)
         for title, text in (left, right)
-    ]  # fmt: skip
+    ]
     console.print(Columns(panels, padding=0))
 
 

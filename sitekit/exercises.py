@@ -1,7 +1,7 @@
 """What a day asks its reader to write, and the mistakes that people make: from the catalogue of exercises.
 
-The line ``[[exercises]]`` on the page of a day becomes the table of its exercises, on another page that of all
-days; ``[[mistakes]]`` the known mistakes of each, folded; ``[[counts]]`` how many there are of all that.
+The line ``[[exercises]]`` on the page of a day becomes the table of its exercises, on another page that of
+all days; ``[[mistakes]]`` the known mistakes of each, folded; ``[[counts]]`` how many there are of all that.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ WORDS = {
     "en": ("exercise", "to write", "level", "minutes", "mistakes", "day"),
 }
 COUNTS = {
-    "zh": "共 {exercises} 道题。判题器拒绝全部 {wrong} 种已知的错误写法，每一种都认得出来；{right} 份写法不同的正确答案全部通过。",
+    "zh": (
+        "共 {exercises} 道题。判题器拒绝全部 {wrong} 种已知的错误写法，"
+        "每一种都认得出来；{right} 份写法不同的正确答案全部通过。"
+    ),
     "en": (
-        "{exercises} exercises. The judge refuses all {wrong} known wrong ways and recognises each of them; all {right} right "
-        "answers that are written in other ways pass."
+        "{exercises} exercises. The judge refuses all {wrong} known wrong ways and recognises each of them; "
+        "all {right} right answers that are written in other ways pass."
     ),
 }
 KNOWN = {

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 
-from sitekit.pages import ROOT, SITES, FrontMatterError, front_matter, page_path, refuse
 from practice.values import ValueFormError, fill
+from sitekit.pages import ROOT, SITES, FrontMatterError, front_matter, page_path, refuse
 
 FORM = re.compile(r"\[\[(?P<index>[a-z]+)\]\]\s*")  # [[tags]] has become sitekit.tags' by now
 DAY = re.compile(r"\bdays/(?P<slug>[\w-]+)\.md\b")
@@ -182,7 +182,7 @@ class IndexPreprocessor(Preprocessor):
             refuse(
                 self.md,
                 number,
-                f"[[{name}]] is no index; there are {', '.join(INDEXES)} tags, exercises, mistakes and counts",
+                f"[[{name}]] is no index; there are {', '.join(INDEXES)}, tags, exercises, mistakes, counts",
             )
             return []
         path = page_path(self.md)

@@ -25,9 +25,9 @@ import jupytext
 import nbformat
 from markdown import Markdown
 
+from practice.values import fill
 from sitekit.built import FOLDERS, SITE, address, nav_pages, settings
 from sitekit.pages import ROOT, SITES
-from practice.values import fill
 
 FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})(?P<info>.*)")
 NOTE = re.compile(r'(?P<indent> *)(?P<kind>!!!|\?\?\?\+?) (?P<type>[\w-]+)(?: [\w-]+)*(?: "(?P<title>.*)")?')

@@ -1,4 +1,4 @@
-r"""The exercises as a whole: every definition has one, both languages say everything, what is cut is right."""
+r"""The exercises as a whole: every definition has one, both languages say all, what is cut is right."""
 
 import ast
 import inspect

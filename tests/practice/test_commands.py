@@ -1,4 +1,4 @@
-r"""The command line as a reader uses it: each command, both languages, a terminal or none, what is refused."""
+r"""The command line as a reader uses it: each command, both languages, what is refused."""
 
 import io
 import json

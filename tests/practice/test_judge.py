@@ -1,4 +1,4 @@
-r"""What an answer may try, and the verdict it gets: loops, floods, exits, cheats, changes to what is not its own."""
+r"""What an answer may try, and the verdict it gets: loops, floods, exits, cheats, changes of others' things."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,9 +158,7 @@ VERDICTS = {
         "passed: values",
     ),
     "half precision summed as it is": (
-        returning(
-            "self.o_proj(merge_heads(mixed).double().to(mixed.dtype) * (1 + 0.02 * (mixed.dtype == torch.bfloat16)))"
-        ),
+        returning("self.o_proj(merge_heads(mixed) * (1 + 0.02 * (mixed.dtype == torch.bfloat16)))"),
         "dtype",
         "passed: values",
     ),
@@ -216,8 +214,22 @@ def test_a_stub_is_told_from_a_wrong_answer(judge: Judge):
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(language: str):
     speak(language)
-    for verdict in ("passed", "not attempted", "raised", "import", "shape", "value", "gradient", "dtype", "error",
-                    "memory", "time", "limit", "exit", "crash", "forbidden", "tampered"):  # fmt: skip
+    verdicts = [
+        "passed",
+        "raised",
+        "import",
+        "shape",
+        "value",
+        "gradient",
+        "dtype",
+        "error",
+        "memory",
+        "time",
+        "limit",
+        "exit",
+        "crash",
+    ]
+    for verdict in (*verdicts, "not attempted", "forbidden", "tampered"):
         (line, *_) = explain(EXERCISE, {"verdict": verdict, "error": "x", "name": "x", "changed": "x"})
         assert line.startswith("gqa")
 

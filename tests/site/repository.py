@@ -10,7 +10,18 @@ from markdown import Markdown
 from sitekit.pages import ROOT
 
 DAYS = sorted(path.stem for path in ROOT.glob("docs/zh/days/*.md"))
-KINDS = ["", "plan/", "practice/", "quiz/", "questions/", "papers/", "tags/", "glossary/", "verified/", "site/"]
+KINDS = [
+    "",
+    "plan/",
+    "practice/",
+    "quiz/",
+    "questions/",
+    "papers/",
+    "tags/",
+    "glossary/",
+    "verified/",
+    "site/",
+]
 KINDS += ["api/masks/", "404.html"]
 COPIED = ("docs", "snippets", "llmcore", "overrides", "practice", "sitekit", "tests", "benchmarks")
 COPIED += ("mkdocs.base.yml", "mkdocs.yml", "mkdocs.en.yml")

@@ -19,11 +19,11 @@ from typing import Any
 import nbformat
 import pytest
 
+from practice.values import ValueFormError
 from sitekit import notebooks
 from sitekit.built import FOLDERS, plain, read_days, settings
 from sitekit.notebooks import NotebookError, notebook
 from sitekit.pages import ROOT, SITES
-from practice.values import ValueFormError
 
 SLUGS = sorted(path.stem for path in (ROOT / "docs" / "zh" / "days").glob("*.md"))
 RUN = """
