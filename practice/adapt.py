@@ -44,7 +44,7 @@ def adapted(author: type[nn.Module], reference: type[nn.Module]) -> type[nn.Modu
     r"""Return a class that is called as the author's and has the reference's parameters.
 
     Where the author's parameters are those of the reference by name and shape, an object of the author's own
-    class is made; where no way is found to compute one from the other, too, and the tests say what is missing.
+    class is made; where no way is found to compute one from the other, too: the tests say what is missing.
     """
 
     known: dict[str, dict[str, Recipe] | None] = {}

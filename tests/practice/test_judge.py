@@ -1,4 +1,4 @@
-r"""What an answer may try, and the verdict it gets: loops, floods, exits, cheats, changes of others' things."""
+r"""What an answer may try, and the verdict it gets: loops, floods, exits, cheats, what is not its own."""
 
 from collections.abc import Iterator
 from pathlib import Path

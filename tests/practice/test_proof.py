@@ -1,7 +1,7 @@
 r"""The judge proves itself: it passes the reference and every right answer, and no other.
 
-For each exercise the reference passes, the stub is "not attempted", every wrong variant fails with a diagnosis
-that is its own, and the answers of `right/`, written in other ways, pass. `-k gqa` looks at one exercise.
+For each exercise the reference passes, the stub is "not attempted", every wrong variant fails with a
+diagnosis that is its own, and the answers of `right/`, written in other ways, pass. `-k gqa` looks at one exercise.
 """
 
 import os
@@ -29,7 +29,7 @@ each_answer = pytest.mark.parametrize("path", ANSWERS, ids=[f"{p.parent.name}-{p
 
 
 def job(parameters: dict[str, Any]) -> tuple[str, str, Path, bool]:
-    r"""What a test of this file has judged: exercise, text, path, and whether to stop at the first failure."""
+    r"""What a test has judged: exercise, text, path, and whether to stop at the first failure."""
     if "path" in parameters:
         path = parameters["path"]
         return path.parent.name, path.read_text(encoding="utf-8"), path, False
