@@ -1,7 +1,7 @@
 r"""The judge proves itself: it passes the reference and every right answer, and no other.
 
-For each exercise the reference passes, the stub is "not attempted", every wrong variant fails with a
-diagnosis that is its own, and the answers of `right/`, written in other ways, pass. `-k gqa` looks at one exercise.
+For each exercise the reference passes, the stub is "not attempted", every wrong variant fails with its own
+diagnosis, and the answers of `right/`, written in other ways, pass. `-k gqa` looks at one exercise.
 """
 
 import os
