@@ -20,7 +20,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 import torch
@@ -153,11 +153,15 @@ def place(exercise: Exercise, text: str, path: str) -> Placed:
             missing.append(name)
             continue
         ours = originals[name]
-        if all(isinstance(each, type) and issubclass(each, nn.Module) for each in (ours, theirs)):
+        if _is_module(ours) and _is_module(theirs):
             theirs = adapted(theirs, ours)
         definitions.append(theirs)
         setattr(home, name, theirs)
     return Placed(module=module, definitions=definitions, missing=missing, originals=originals)
+
+
+def _is_module(definition: Any) -> TypeGuard[type[nn.Module]]:
+    return isinstance(definition, type) and issubclass(definition, nn.Module)
 
 
 class StandIn:
@@ -294,7 +298,7 @@ class Plugin:
 
     def __init__(self, exercise: Exercise, path: str, tell: Callable[[int, int], None], first: bool) -> None:
         self.exercise, self.path, self.tell, self.first = exercise, path, tell, first
-        self.passed = dict.fromkeys(CATEGORIES, 0)
+        self.passed: dict[str, int] = dict.fromkeys(CATEGORIES, 0)
         self.failed: list[Report] = []
         self.remarks: list[Report] = []
         self.total = self.done = 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import re
 import textwrap
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -98,7 +99,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def draw(language: str, count: int, chance: random.Random, without: set[str] = frozenset()) -> list[Question]:
+def draw(language: str, count: int, chance: random.Random, without: Collection[str] = ()) -> list[Question]:
     r"""Draw questions, those more often that are asked more often; none twice.
 
     Args:

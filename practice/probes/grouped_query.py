@@ -161,7 +161,7 @@ def mha_to_gqa(see: See, mha_to_gqa) -> None:
     for name in ("kdim", "vdim", "out_dim", "v_head_dim"):
         see(
             f"{name} of its own",
-            lambda name=name: bool(mha_to_gqa(MultiHeadAttention(12, 6, **{name: 8}), 2)),
+            lambda name=name: bool(mha_to_gqa(MultiHeadAttention(12, 6, **{name: 8}), 2)),  # pyright: ignore[reportArgumentType],
         )
     see("6 heads, 4 kv heads", lambda: bool(mha_to_gqa(MultiHeadAttention(12, 6), 4)))
     see("no kv heads", lambda: bool(mha_to_gqa(MultiHeadAttention(12, 6), 0)))

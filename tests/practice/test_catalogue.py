@@ -58,15 +58,18 @@ def test_what_is_written_in_both_languages(exercise: Exercise):
         assert wrong.why["zh"].rstrip("`*").endswith(("。", "？")), wrong.why
 
 
+def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | ast.ClassDef:
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return next(node for node in found if node.name == name)
+
+
 @each_exercise
 def test_the_stub_is_the_reference_without_its_bodies(exercise: Exercise):
     empty, whole = ast.parse(stub(exercise)), ast.parse(reference(exercise))
     assert untouched(stub(exercise), exercise.symbols) == list(exercise.symbols)
     assert untouched(reference(exercise), exercise.symbols) == []
     for symbol in exercise.symbols:
-        one, other = (
-            next(node for node in tree.body if getattr(node, "name", "") == symbol) for tree in (empty, whole)
-        )
+        one, other = (_definition(tree, symbol) for tree in (empty, whole))
         assert ast.get_docstring(one) == ast.get_docstring(other)
         signatures = [
             [(n.name, ast.unparse(n.args)) for n in ast.walk(node) if isinstance(n, ast.FunctionDef)]

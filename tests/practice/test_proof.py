@@ -56,14 +56,11 @@ def verdict(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], dict[str
             free.put(judge)
 
     with ThreadPoolExecutor(len(judges)) as pool:
-        mine = [
-            item
-            for item in request.session.items
-            if item.path == request.path and "verdict" in item.fixturenames
-        ]  # type: ignore[attr-defined]
+        here: list[Any] = [item for item in request.session.items if item.path == request.path]
+        mine = [item for item in here if "verdict" in item.fixturenames]
         waiting: dict[str, Future[dict[str, Any]]] = {}
-        for item in sorted(mine, key=lambda item: job(item.callspec.params)[0]):  # type: ignore[attr-defined]
-            waiting[item.nodeid] = pool.submit(work, *job(item.callspec.params))  # type: ignore[attr-defined]
+        for item in sorted(mine, key=lambda item: job(item.callspec.params)[0]):
+            waiting[item.nodeid] = pool.submit(work, *job(item.callspec.params))
         yield lambda asked: waiting[asked.node.nodeid].result()
         for future in waiting.values():
             future.cancel()
