@@ -458,6 +458,15 @@ def test_pool_kv_heads_averages_in_float32():
     assert pool_kv_heads(weight, 8, 1).item() == torch.tensor(263 / 8).bfloat16().item()
 
 
+def test_pool_kv_heads_gradient_is_shared_evenly(same, run):
+    # three heads a group: each row of a group gets a third of what its mean gets
+    weight, heads, kv_heads = make(2 * 3 * 4, 5), 6, 2
+    _, grad = run(lambda w: pool_kv_heads(w, heads, kv_heads), weight)
+    expected = run(lambda w: w.unflatten(0, (kv_heads, 3, 4)).sum(1).div(3).flatten(0, 1), weight)[1]
+    same(grad, expected)
+    same(grad.unflatten(0, (kv_heads, 3, 4))[:, 0], grad.unflatten(0, (kv_heads, 3, 4))[:, 2])
+
+
 def test_pool_kv_heads_refuses(refuses):
     with refuses(10, 4):
         pool_kv_heads(torch.zeros(10, 3), 4, 2)
