@@ -14,7 +14,10 @@ B, H, K, L, S, D, DV = 3, 8, 2, 5, 7, 6, 9
 INF = float("inf")
 exact = torch.float64
 both = pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-every_block = pytest.mark.parametrize("block_size", [1, 2, 3, 4, 128])
+more = pytest.mark.stronger  # 2, 3 and 128 meet every kind of border; the hypothesis test draws 1 to 20
+every_block = pytest.mark.parametrize(
+    "block_size", [pytest.param(1, marks=more), 2, 3, pytest.param(4, marks=more), 128]
+)
 
 
 def make(*shape: int, dtype: torch.dtype = exact, seed: int = 0, spread: float = 1.0) -> torch.Tensor:
@@ -213,6 +216,7 @@ def test_inputs_are_left_alone():
     assert all(torch.equal(a, b) for a, b in zip((*qkv, mask), before, strict=True))
 
 
+@pytest.mark.stronger  # slow, and every gradient is compared with torch's above
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_gradcheck(is_causal):
     inputs = (make(2, 4, 3, 2), make(2, 2, 5, 2, seed=1), make(2, 2, 5, 3, seed=2), make(2, 1, 3, 5, seed=3))
@@ -220,24 +224,31 @@ def test_gradcheck(is_causal):
     assert gradcheck(lambda *x: blockwise_attention(*x, is_causal=is_causal, block_size=2), inputs)
 
 
-def test_a_second_derivative_is_refused_and_not_wrong(same):
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_second_derivative_is_refused_and_not_wrong(masked, power, same):
     # an answer that is differentiable twice may give it
-    q, k, v = (x.requires_grad_() for x in make_qkv())
-    for attend in (lambda: blockwise_attention(q, k, v), lambda: blockwise_attention(q, k, v, flags(L, S))):
-        for power in (1, 2):
-            try:
-                (grad,) = torch.autograd.grad(attend().pow(power).sum(), q, create_graph=True)
-            except RuntimeError:
-                continue
-            mask = None if attend().equal(blockwise_attention(q, k, v)) else flags(L, S)
-            groups = H // K
-            scores = q @ k.repeat_interleave(groups, 1).mT / D**0.5
-            scores = scores if mask is None else scores.masked_fill(~mask, -INF)
-            output = scores.softmax(-1) @ v.repeat_interleave(groups, 1)
-            (truth,) = torch.autograd.grad(output.pow(power).sum(), q, create_graph=True)
-            for x in (k, v):
-                ours = torch.autograd.grad(grad.square().sum(), x, retain_graph=True)[0]
-                same(ours, torch.autograd.grad(truth.square().sum(), x, retain_graph=True)[0])
+    def penalty(attend, mask) -> list[torch.Tensor]:
+        leaves = [x.requires_grad_() for x in make_qkv()]
+        loss = attend(*leaves, mask).pow(power).sum()
+        (grad,) = torch.autograd.grad(loss, leaves[0], create_graph=True)
+        assert grad.requires_grad, "a gradient that is taken for constant"
+        grad.square().sum().backward()
+        return [x.grad if x.grad is not None else torch.zeros_like(x) for x in leaves]
+
+    def plain(q, k, v, mask):
+        scores = q @ k.repeat_interleave(H // K, 1).mT / D**0.5
+        hidden = (
+            torch.zeros_like(scores) if mask is None else torch.zeros_like(scores).masked_fill(~mask, -INF)
+        )
+        return (scores + hidden).softmax(-1) @ v.repeat_interleave(H // K, 1)
+
+    mask = flags(L, S) if masked else None
+    try:
+        ours = penalty(blockwise_attention, mask)
+    except RuntimeError:
+        return
+    same(ours, penalty(plain, mask))
 
 
 @pytest.mark.stronger
@@ -349,10 +360,10 @@ def test_nan_is_not_hidden():
 @pytest.mark.memory
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_block_is_as_large_as_asked_for(masked, largest_tensor):
-    length, heads = 768, 4
+    length, heads = 512, 4
     q = make(1, heads, length, 8, dtype=torch.float32, seed=1).requires_grad_()
     k = make(1, 2, length, 8, dtype=torch.float32, seed=2).requires_grad_()
-    mask = (torch.arange(length) < 700)[None, None, None] if masked else None
+    mask = (torch.arange(length) < 500)[None, None, None] if masked else None
     with largest_tensor() as seen:
         output = blockwise_attention(q, k, k, mask, is_causal=not masked, block_size=32)
     assert seen.numel <= heads * length * length // 4

@@ -10,7 +10,7 @@ def apply_mask(scores, attn_mask):
     if len(shape) not in (1, 2, 4):
         raise ValueError(f"a mask of shape {shape} is ambiguous")
     padded = (1,) * (4 - len(shape)) + shape
-    if shape[-1] != wanted[-1] or any(m not in (1, n) for m, n in zip(padded, wanted)):
+    if shape[-1] != wanted[-1] or any(m not in (1, n) for m, n in zip(padded, wanted, strict=True)):
         raise ValueError(f"mask {shape} does not fit scores {wanted}")
     if attn_mask.dtype == torch.bool:
         return torch.where(

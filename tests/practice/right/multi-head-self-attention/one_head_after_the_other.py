@@ -1,4 +1,4 @@
-r"""A loop over the heads, slices of the fused projection, put side by side at the end; nn.Dropout as a module."""
+r"""A loop over the heads, slices of the fused projection, cat at the end; nn.Dropout as a module."""
 
 import math
 

@@ -1,4 +1,4 @@
-r"""Three projections, reshape and permute, and torch's own attention kernel with one boolean or additive mask."""
+r"""Three projections, reshape and permute, torch's own attention with one boolean or additive mask."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-r"""Three projections of one's own names instead of a fused one, the formula written out with the mask inside."""
+r"""Three projections under other names instead of a fused one, the formula with the mask inside."""
 
 import math
 

@@ -1,4 +1,4 @@
-r"""The gradient is written out, p (g - sum p g), in a torch.autograd.Function; the quotient through logarithms."""
+r"""The gradient is written out, p (g - sum p g), in an autograd.Function; the quotient by logarithms."""
 
 import torch
 
