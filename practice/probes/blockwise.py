@@ -61,12 +61,12 @@ def blockwise_attention(see: See, blockwise_attention) -> None:
         return torch.autograd.grad(grad.sum(), k)[0]
 
     see("second derivative", second)
-    long = [tensor(1, 2, 256, 2, dtype=torch.float32, seed=seed) for seed in (1, 2, 3)]
+    long = [tensor(1, 2, 96, 2, dtype=torch.float32, seed=seed) for seed in (1, 2, 3)]
 
     def largest() -> bool:
         with _Largest() as seen:
-            blockwise_attention(*long, block_size=16)
-        return seen.numel <= 2 * 256 * 256 // 4
+            blockwise_attention(*long, block_size=8)
+        return seen.numel <= 2 * 96 * 96 // 4
 
     def kept() -> bool:
         storages = {}
@@ -76,10 +76,8 @@ def blockwise_attention(see: See, blockwise_attention) -> None:
             return x
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-            blockwise_attention(*(x.clone().requires_grad_() for x in long), block_size=16)
-        return (
-            sum(x.untyped_storage().nbytes() // x.itemsize for x in storages.values()) <= 2 * 256 * 256 // 4
-        )
+            blockwise_attention(*(x.clone().requires_grad_() for x in long), block_size=8)
+        return sum(x.untyped_storage().nbytes() // x.itemsize for x in storages.values()) <= 2 * 96 * 96 // 4
 
     see("the largest tensor is a block", largest)
     see("what is kept for the gradient is small", kept)

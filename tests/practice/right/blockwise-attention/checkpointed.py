@@ -24,10 +24,10 @@ def one_block(q, k, v, mask, first, is_causal):
 def blockwise_attention(query, key, value, attn_mask=None, *, is_causal=False, scale=None, block_size=256):
     check_heads(query, key, value)
     check_positive(block_size=block_size)
-    b, h, l, d = query.shape
+    b, h, n, d = query.shape
     s = key.size(2)
     if attn_mask is not None:
-        expand_mask(attn_mask, (b, h, l, s), query.device)
+        expand_mask(attn_mask, (b, h, n, s), query.device)
         attn_mask = attn_mask[(None,) * (4 - attn_mask.dim())]
         if attn_mask.dtype != torch.bool:
             attn_mask = upcast(attn_mask).to(upcast(query[:0]).dtype)
@@ -36,13 +36,13 @@ def blockwise_attention(query, key, value, attn_mask=None, *, is_causal=False, s
     q = (upcast(query) * scale).unflatten(1, (key.size(1), -1))
     k, v = upcast(key)[:, :, None], upcast(value)[:, :, None]
     outputs = []
-    for start in range(0, l, block_size):
-        rows = slice(start, min(start + block_size, l))
+    for start in range(0, n, block_size):
+        rows = slice(start, min(start + block_size, n))
         mask = attn_mask
         if mask is not None and mask.size(2) > 1:
             mask = mask[:, :, rows]
         block = checkpoint(
-            one_block, q[:, :, :, rows], k, v, mask, start + s - l, is_causal, use_reentrant=False
+            one_block, q[:, :, :, rows], k, v, mask, start + s - n, is_causal, use_reentrant=False
         )
         outputs.append(block)
     return torch.cat(outputs, dim=3).flatten(1, 2).to(query.dtype)

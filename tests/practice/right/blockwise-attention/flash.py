@@ -14,7 +14,7 @@ def blocks(length, size):
 
 
 def cut(mask, rows, keys):
-    r"""A block of a mask (b, h or 1, l or 1, s)."""
+    r"""A block of a mask (b, h or 1, n or 1, s)."""
     return (mask[:, :, rows] if mask.size(2) > 1 else mask)[..., keys]
 
 
@@ -80,13 +80,13 @@ class Flash(torch.autograd.Function):
 def blockwise_attention(query, key, value, attn_mask=None, *, is_causal=False, scale=None, block_size=256):
     check_heads(query, key, value)
     check_positive(block_size=block_size)
-    b, h, l, d = query.shape
+    b, h, n, d = query.shape
     g, s = key.shape[1:3]
     scale = 1 / math.sqrt(d) if scale is None else scale
     check_finite(scale=scale)
-    q = (upcast(query) * scale).reshape(b, g, h // g, l, d)
+    q = (upcast(query) * scale).reshape(b, g, h // g, n, d)
     if attn_mask is not None:
-        expand_mask(attn_mask, (b, h, l, s), query.device)
+        expand_mask(attn_mask, (b, h, n, s), query.device)
         attn_mask = attn_mask.reshape((1,) * (4 - attn_mask.ndim) + tuple(attn_mask.shape))
         if attn_mask.dtype != torch.bool:
             attn_mask = attn_mask.to(q.dtype)
@@ -95,7 +95,7 @@ def blockwise_attention(query, key, value, attn_mask=None, *, is_causal=False, s
         upcast(key)[:, :, None],
         upcast(value)[:, :, None],
         attn_mask,
-        s - l if is_causal else None,
+        s - n if is_causal else None,
         min(block_size, 4096),
     )
     return out.flatten(1, 2).to(query.dtype)

@@ -12,7 +12,7 @@ def scaled_dot_product_attention(
 ):
     check_heads(query, key, value)
     check_probability(dropout_p=dropout_p)
-    b, h, l, d = query.shape
+    b, h, n, d = query.shape
     s = key.shape[2]
     scale = d**-0.5 if scale is None else scale
     check_finite(scale=scale)
@@ -21,11 +21,11 @@ def scaled_dot_product_attention(
     k = key.to(work).repeat_interleave(h // key.shape[1], 1)
     v = value.to(work).repeat_interleave(h // key.shape[1], 1)
     scores = torch.einsum("bhld,bhsd->bhls", q, k)
-    visible = torch.ones(b, h, l, s, dtype=torch.bool, device=q.device)
+    visible = torch.ones(b, h, n, s, dtype=torch.bool, device=q.device)
     if is_causal:
-        visible = visible & causal_mask(l, s, device=q.device)
+        visible = visible & causal_mask(n, s, device=q.device)
     if attn_mask is not None:
-        mask = expand_mask(attn_mask, (b, h, l, s), q.device)
+        mask = expand_mask(attn_mask, (b, h, n, s), q.device)
         if mask.dtype == torch.bool:
             visible = visible & mask
         else:

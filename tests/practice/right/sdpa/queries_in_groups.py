@@ -21,15 +21,15 @@ def scaled_dot_product_attention(
         scale = 1.0 / query.size(-1) ** 0.5
     check_finite(scale=scale)
     q, k, v = (x if x.dtype == torch.float64 else x.float() for x in (query, key, value))
-    b, h, l, d = q.shape
+    b, h, n, d = q.shape
     g, s = k.shape[1:3]
-    rows = (q * scale).reshape(b, g, h // g * l, d)
-    scores = torch.matmul(rows, k.transpose(2, 3)).reshape(b, h, l, s)
+    rows = (q * scale).reshape(b, g, h // g * n, d)
+    scores = torch.matmul(rows, k.transpose(2, 3)).reshape(b, h, n, s)
     if attn_mask is not None:
         scores = apply_mask(scores, attn_mask)
     if is_causal:
-        scores = apply_mask(scores, combine_masks(causal_mask(l, s, device=q.device)))
+        scores = apply_mask(scores, combine_masks(causal_mask(n, s, device=q.device)))
     p = weights_of(scores)
     if dropout_p:
         p = dropout(p, dropout_p, generator)
-    return torch.matmul(p.reshape(b, g, h // g * l, s), v).reshape(b, h, l, -1).to(query.dtype)
+    return torch.matmul(p.reshape(b, g, h // g * n, s), v).reshape(b, h, n, -1).to(query.dtype)
