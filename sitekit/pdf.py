@@ -1,4 +1,4 @@
-"""The whole plan as one PDF a language: cover, contents, the plan, every day, the glossary.
+"""The whole plan as one PDF a language: cover, contents, the plan, practising, every day, the glossary.
 
     python -m sitekit.pdf     (after `make build`, into site/downloads/ and site/en/downloads/)
 

@@ -80,7 +80,7 @@ def test_what_is_shown_is_what_a_whole_build_makes(copy: Path) -> None:
         {page: ("\n$\\nonsense$\n\n# ", "\n# ")},
         {"snippets/dpo/train.py": ("import", "# a remark\nimport")},
     )
-    gathering = {"quiz.md", "questions.md", "papers.md", "tags.md"}
+    gathering = {"quiz.md", "practice.md", "questions.md", "papers.md", "tags.md"}
     assert [sorted(one) if isinstance(one, list) else one for one in (shown[0], shown[1])] == [
         sorted({"days/dpo.md"} | gathering)
     ] * 2

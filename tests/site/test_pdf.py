@@ -38,11 +38,11 @@ def test_the_document_holds_the_plan_and_its_links_lead_within_it(language: str,
     assert inside <= set(ids), sorted(inside - set(ids))
     days = [page for page in nav_pages(settings(language).nav) if page.startswith("days/")]
     keys = [key for key in ids if "--" not in key]
-    assert keys == ["plan", *(pdf._key(page) for page in days), "glossary", "verified"]
+    assert keys == ["plan", "practice", *(pdf._key(page) for page in days), "glossary", "verified"]
     assert "days-dpo--questions" in inside
     for link in re.findall(r'href="([^"#][^"]*)"', text.split("<body")[1]):
         assert re.match(r"https?://|mailto:", link), link
-        assert not re.search(r"//[^/]+/(en/)?(days|plan|glossary|verified)/", link), link
+        assert not re.search(r"//[^/]+/(en/)?(days|plan|practice|glossary|verified)/", link), link
     assert "downloads" not in text.split("<body")[1]
     assert "<details " in text
     assert text.count("<details ") == text.count("<details open ")
