@@ -51,7 +51,7 @@ TASKS = {
     "pdf": Task("build, and print the plan of each language into site/downloads/ (needs Chromium)",
                 ["docs", "pdf"], [*BUILD, "-m sitekit.pdf"]),
     "test": Task("run all tests and published blocks (ARGS='-k dpo' chooses)", TESTS, ["-m pytest"]),
-    "practice": Task("write it from memory, before a judge (ARGS='start gqa'; ARGS=--help)", [*TESTS],
+    "practice": Task("write it from memory, before a judge (ARGS='start gqa', ARGS=--help)", [*TESTS],
                      ["-m practice"], ("next",)),
     "watch": Task("run again, on every save, the blocks that it changes", TESTS, ["-m tests.site.watch"]),
     "publish": Task("run what is published, then build the pages with what was verified", [*TESTS, "pdf"],
@@ -147,8 +147,11 @@ def main():
     extra = options.args or list(task.default)
     for number, command in enumerate(task.commands, 1):
         arguments = command.split() + (extra if number == len(task.commands) else [])
+        env = os.environ | SETTINGS
+        if options.task == "practice":  # which says what to call next
+            env |= {"PRACTICE_PROGRAM": "python dev.py practice"}
         try:
-            code = subprocess.run([str(PYTHON), *arguments], cwd=ROOT, env=os.environ | SETTINGS).returncode
+            code = subprocess.run([str(PYTHON), *arguments], cwd=ROOT, env=env).returncode
         except KeyboardInterrupt:
             code = 130
         if code:

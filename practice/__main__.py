@@ -19,7 +19,7 @@ from practice.progress import STATES, ProgressError, Workspace, now
 from practice.source import reference, stub, untouched
 from practice.terminal import Closed, ask
 from practice.verdict import explain, passed
-from practice.words import of, say, speak
+from practice.words import of, program, say, speak
 
 RIGHT, WRONG, USAGE, NOT_ATTEMPTED, NO_JUDGE = range(5)
 STATE_NAMES = {
@@ -74,7 +74,7 @@ def _without_judge(error: Exception) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m practice",
+        prog=program(),
         description=say("Write it from memory, before the tests that llmcore itself passes.",
                         "合上页面重写一遍，由 llmcore 自己要通过的测试来判。"),
         epilog=say("exit codes: 0 right or done, 1 not right yet, 2 cannot be done, 3 not attempted, 4 no judge",
@@ -193,7 +193,7 @@ def next_(workspace: Workspace, options: Any) -> int:
     state = workspace.state(chosen)
     again = " --again" if state == "due" else ""
     command = f"check {chosen.name}" if state == "started" else f"start {chosen.name}{again}"
-    terminal.line(f"{of(chosen.title)} ({chosen.day}, {chosen.minutes} min): `python -m practice {command}`")
+    terminal.line(f"{of(chosen.title)} ({chosen.day}, {chosen.minutes} min): `{program()} {command}`")
     return RIGHT
 
 
@@ -220,8 +220,8 @@ def start_(workspace: Workspace, options: Any) -> int:
     workspace.of(exercise)["checks"] = 0
     workspace.save()
     terminal.line(f"{of(exercise.title)} ({exercise.minutes} min): {path}")
-    terminal.line(say(f"when it is written: `python -m practice check {exercise.name}`",
-                      f"写好之后：`python -m practice check {exercise.name}`"))  # fmt: skip
+    terminal.line(say(f"when it is written: `{program()} check {exercise.name}`",
+                      f"写好之后：`{program()} check {exercise.name}`"))  # fmt: skip
     if exercise.forbidden:
         names = ", ".join(f"`{name}`" for name in exercise.forbidden)
         terminal.line(say(f"without: {names}", f"不许用：{names}"))
@@ -240,8 +240,8 @@ def _next(workspace: Workspace) -> Exercise:
 def _answer(workspace: Workspace, exercise: Exercise, options: Any) -> tuple[Path, str]:
     path = options.file or workspace.path(exercise)
     if not path.exists():
-        raise UsageError(say(f"{path} is not there; `python -m practice start {exercise.name}` makes it",
-                             f"没有 {path}；`python -m practice start {exercise.name}` 会建好").replace("`", ""))  # fmt: skip
+        raise UsageError(say(f"{path} is not there; `{program()} start {exercise.name}` makes it",
+                             f"没有 {path}；`{program()} start {exercise.name}` 会建好").replace("`", ""))  # fmt: skip
     try:
         return path, path.read_text(encoding="utf-8")
     except (UnicodeDecodeError, OSError) as error:
@@ -281,12 +281,12 @@ def _check(workspace: Workspace, exercise: Exercise, path: Path, text: str, judg
             when = workspace.rate(f"exercise:{exercise.name}", rating)
             known["passed"] = now().isoformat()
             terminal.line(
-                "  " + say(f"to write again on {when:%Y-%m-%d}; `python -m practice show {exercise.name}` compares it with the reference",
-                           f"{when:%Y-%m-%d} 再写一遍；`python -m practice show {exercise.name}` 与参考答案对照")
+                "  " + say(f"to write again on {when:%Y-%m-%d}; `{program()} show {exercise.name}` compares it with the reference",
+                           f"{when:%Y-%m-%d} 再写一遍；`{program()} show {exercise.name}` 与参考答案对照")
             )  # fmt: skip
     elif len(exercise.hints) > known["hints"]:
-        terminal.line("  " + say(f"stuck? `python -m practice hint {exercise.name}`",
-                                 f"卡住了？`python -m practice hint {exercise.name}`"))  # fmt: skip
+        terminal.line("  " + say(f"stuck? `{program()} hint {exercise.name}`",
+                                 f"卡住了？`{program()} hint {exercise.name}`"))  # fmt: skip
     workspace.save()
     return RIGHT if passed(report) else WRONG
 

@@ -16,7 +16,7 @@ from practice.questions import Question, draw, questions
 from practice.source import reference, stub, wrong_answer
 from practice.terminal import Closed, ask
 from practice.verdict import explain, passed
-from practice.words import language, of, say
+from practice.words import language, of, program, say
 
 # --- find the bug -------------------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ def review(workspace: Workspace, chance: random.Random) -> int:
         workspace.save()
     for name in writing:
         terminal.line(
-            say(f"write {name} again: `python -m practice start {name} --again`",
-                f"再写一遍 {name}：`python -m practice start {name} --again`")
+            say(f"write {name} again: `{program()} start {name} --again`",
+                f"再写一遍 {name}：`{program()} start {name} --again`")
         )  # fmt: skip
     return 0

@@ -40,6 +40,11 @@ def say(en: str, zh: str) -> str:
     return zh if _language == "zh" else en
 
 
+def program() -> str:
+    r"""Return how the reader called us, for the commands that are suggested."""
+    return os.environ.get("PRACTICE_PROGRAM", "python -m practice")
+
+
 def of(text: Text) -> str:
     r"""Return the words of an exercise in the language that is spoken."""
     return text[_language]
