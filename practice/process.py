@@ -94,7 +94,14 @@ class Judge:
         job = {"exercise": exercise, "text": text, "path": str(path), "first": first}
         self.worker.stdin.write(json.dumps(job) + "\n")
         self.worker.stdin.flush()
-        overdue = threading.Timer(WALL + 30, self.worker.kill)  # a worker that forks keeps the time itself
+        late: list[bool] = []
+        worker = self.worker
+
+        def end() -> None:
+            late.append(True)
+            worker.kill()
+
+        overdue = threading.Timer(WALL + 30, end)  # a worker that forks keeps the time itself
         overdue.start()
         try:
             while (message := self._next()) is not None:
@@ -108,7 +115,7 @@ class Judge:
         finally:
             overdue.cancel()
         code = self.worker.wait()
-        return ended(code, overdue.finished.is_set() and code != 0)
+        return ended(code, bool(late))
 
     def close(self) -> None:
         r"""End the worker."""

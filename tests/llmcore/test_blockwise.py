@@ -91,7 +91,7 @@ def test_with_more_queries_than_keys_the_first_see_nothing(block_size, same, run
 
 
 @pytest.mark.parametrize("block_size", [2, *(pytest.param(size, marks=more) for size in (1, 3, 4, 128))])
-@pytest.mark.parametrize("kv_heads", [2, 8])
+@pytest.mark.parametrize("kv_heads", [2, pytest.param(8, marks=more)])
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(
     "shape", [(S,), (L, S), (1, S), (B, 1, L, S), (B, H, L, S), (1, H, 1, S), (B, 1, 1, S), (1, 1, L, S)]

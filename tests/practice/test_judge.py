@@ -235,7 +235,7 @@ def test_every_verdict_has_words_in_both_languages(language: str):
 
 
 def test_without_a_fork_the_verdicts_are_the_same(judge: Judge, monkeypatch: pytest.MonkeyPatch):
-    texts = [VERDICTS[name][0] for name in ("the comparison", "a loop at import")]
+    texts = [VERDICTS[name][0] for name in ("the comparison", "os._exit")]
     expected = [judge("gqa", text, "workspace/gqa.py") for text in texts]
     monkeypatch.setenv("PRACTICE_WITHOUT_FORK", "1")
     for text, report in zip(texts, expected, strict=True):
