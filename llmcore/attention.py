@@ -133,7 +133,7 @@ def dropout(x: Tensor, p: float, generator: torch.Generator | None = None) -> Te
     Args:
         x: Any shape.
         p: Probability of a zero, in [0, 1).
-        generator: Source of randomness.
+        generator: Source of randomness, drawn from in float32: in bfloat16 a draw is often exactly 0.
 
     Returns:
         Tensor of the shape and dtype of `x`.

@@ -138,9 +138,8 @@ def expand_mask(
     r"""Check a mask against the scores and view it in their shape; nothing is copied.
 
     Args:
-        attn_mask: Boolean (True = may attend) or additive, of shape (S,), (L, S), or four dimensions each of
-            which is 1 or that of `shape` (the last must be S). Two dimensions always mean (L, S), never (B,
-            S).
+        attn_mask: Boolean (True = may attend) or additive, of one, two or four dimensions, each of which is 1
+            or that of `shape` (the last must be S). Two dimensions always mean (L, S), never (B, S).
         shape: (B, H, L, S) of the scores.
         device: Device of the scores, where the mask must be as well; not checked if not given.
 

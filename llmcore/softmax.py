@@ -26,7 +26,7 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
     zeros.
 
     Args:
-        x: Scores of any shape, in nats.
+        x: Scores of any shape, in nats; a scalar is a row of one.
         dim: The axis that sums to 1.
 
     Returns:
@@ -54,7 +54,7 @@ def logsumexp(x: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     $-\infty$ gives $-\infty$ with zero gradient.
 
     Args:
-        x: Scores of any shape, in nats.
+        x: Scores of any shape, in nats; a scalar is a row of one.
         dim: The axis that is summed over.
         keepdim: Keep that axis with length 1.
 
@@ -84,7 +84,7 @@ def log_softmax(x: Tensor, dim: int = -1) -> Tensor:
     form gives the true value. A row of $-\infty$ stays $-\infty$.
 
     Args:
-        x: Scores of any shape, in nats.
+        x: Scores of any shape, in nats; a scalar is a row of one.
         dim: The axis whose probabilities sum to 1.
 
     Returns:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import random
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -16,10 +17,10 @@ from practice import drills, terminal
 from practice.catalogue import LANGUAGES, CatalogueError, Exercise, exercises, find
 from practice.process import Judge
 from practice.progress import STATES, ProgressError, Workspace, now
-from practice.source import reference, stub, untouched
+from practice.source import empty, reference, stub
 from practice.terminal import Closed, ask
 from practice.verdict import explain, passed
-from practice.words import of, program, say, speak
+from practice.words import called_with, of, program, say, speak
 
 RIGHT, WRONG, USAGE, NOT_ATTEMPTED, NO_JUDGE = range(5)
 STATE_NAMES = {
@@ -45,7 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return USAGE
+    called_with("")
     options = _parser().parse_args(arguments)
+    called_with("" if options.workspace == "workspace" else f"--workspace {shlex.quote(options.workspace)}")
     try:
         return options.run(Workspace(Path(options.workspace)), options)
     except (UsageError, ProgressError, CatalogueError) as error:
@@ -54,6 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
     except RuntimeError as error:
         print(_without_judge(error), file=sys.stderr)
         return NO_JUDGE
+    except OSError as error:
+        print(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), file=sys.stderr)
+        return USAGE
     except ModuleNotFoundError as error:
         print(_without_judge(error), file=sys.stderr)
         return NO_JUDGE
@@ -201,7 +207,7 @@ def start_(workspace: Workspace, options: Any) -> int:
     r"""Write the stub; never over somebody's work."""
     exercise = _named(workspace, options.exercise) if options.exercise else _next(workspace)
     path = workspace.path(exercise)
-    if path.exists() and path.read_text(encoding="utf-8") != stub(exercise):
+    if path.exists() and path.read_bytes() != stub(exercise).encode():
         if not options.again:
             if not sys.stdin.isatty():
                 raise UsageError(
@@ -215,9 +221,13 @@ def start_(workspace: Workspace, options: Any) -> int:
         terminal.line(say("kept: ", "已保留：") + str(workspace.put_away(exercise)))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(stub(exercise), encoding="utf-8")
-    workspace.of(exercise)["started"] = now().isoformat()
-    workspace.of(exercise)["hints"] = 0
-    workspace.of(exercise)["checks"] = 0
+    known = workspace.of(exercise)
+    if known.get("passed", "") >= known.get(
+        "started", ""
+    ):  # a new round: what was needed before is kept apart
+        known["before"] = known.get("before", 0) + known["checks"]
+        known["checks"] = known["hints"] = 0
+    known["started"] = now().isoformat()
     workspace.save()
     terminal.line(f"{of(exercise.title)} ({exercise.minutes} min): {path}")
     terminal.line(say(f"when it is written: `{program()} check {exercise.name}`",
@@ -242,18 +252,27 @@ def _answer(workspace: Workspace, exercise: Exercise, options: Any) -> tuple[Pat
     if not path.exists():
         raise UsageError(say(f"{path} is not there; `{program()} start {exercise.name}` makes it",
                              f"没有 {path}；`{program()} start {exercise.name}` 会建好").replace("`", ""))  # fmt: skip
+    return path, _read(path)
+
+
+def _read(path: Path) -> str:
+    r"""Return the text of an answer; editors may put a byte-order mark in front of it."""
     try:
-        return path, path.read_text(encoding="utf-8")
-    except (UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path}: {error}") from error
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(
+            say(f"{path} is not UTF-8; save it as UTF-8", f"{path} 不是 UTF-8，请存成 UTF-8")
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
 
 
 def check(workspace: Workspace, options: Any) -> int:
     r"""Judge once."""
     exercise = _named(workspace, options.exercise)
     path, text = _answer(workspace, exercise, options)
-    with contextlib.suppress(SyntaxError):
-        if len(untouched(text, exercise.symbols)) == len(exercise.symbols):  # without waiting for torch
+    with contextlib.suppress(SyntaxError, ValueError):
+        if set(empty(text, exercise.symbols)) == set(exercise.symbols):  # without waiting for torch
             for line in explain(exercise, {"verdict": "not attempted"}):
                 terminal.line(line)
             return NOT_ATTEMPTED
@@ -297,14 +316,18 @@ def watch(workspace: Workspace, options: Any) -> int:
     path, _ = _answer(workspace, exercise, options)
     terminal.line(say(f"watching {path}; Ctrl-C ends it", f"正在看着 {path}；Ctrl-C 结束"))
     seen: str | None = None
+    said = ""
     with Judge(exercise.module) as judge:
         judge.start()
         while True:
             try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
-                text = seen or ""
-            if text != seen:
+                text, unreadable = _read(path), ""
+            except UsageError as error:
+                text, unreadable = seen or "", str(error)
+            if unreadable != said:
+                said = unreadable
+                terminal.line(unreadable)
+            if text != seen and not unreadable:
                 seen = text
                 terminal.line(f"{now().astimezone():%H:%M:%S}")
                 if _check(workspace, exercise, path, text, judge) == RIGHT:
@@ -341,9 +364,7 @@ def show_(workspace: Workspace, options: Any) -> int:
     path = workspace.path(exercise)
     title = say("the reference", "参考答案")
     if path.exists():
-        terminal.beside(
-            (say("yours", "你的"), path.read_text(encoding="utf-8")), (title, reference(exercise))
-        )
+        terminal.beside((say("yours", "你的"), _read(path)), (title, reference(exercise)))
     else:
         terminal.code(reference(exercise), title=title)
     return RIGHT
@@ -384,7 +405,7 @@ def stats(workspace: Workspace, options: Any) -> int:
     terminal.table(
         [say("so far", "累计"), ""],
         [
-            [say("checks", "判题"), str(sum(each.get("checks", 0) for each in data))],
+            [say("checks", "判题"), str(sum(each.get("checks", 0) + each.get("before", 0) for each in data))],
             [say("hints", "提示"), str(sum(each.get("hints", 0) for each in data))],
             [say("bugs found", "找到的错"), f"{sum(s['found'] and s['known'] for s in bugs)}/{len(bugs)}"],
             [say("interviews", "模拟面试"), str(len(mocks))],

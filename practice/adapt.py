@@ -31,6 +31,10 @@ WORDS = {
 }
 
 
+# Parameters of answers, and of the reference, between which no way was found.
+unmatched: list[tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]] = []
+
+
 def role_of(name: str) -> str:
     r"""Guess from a parameter's name what it projects; nothing where the name does not say."""
     stem = re.sub(r"\.?(weight|bias)$", "", name.lower().replace(".", "_"))
@@ -76,6 +80,7 @@ def adapted(author: type[nn.Module], reference: type[nn.Module]) -> type[nn.Modu
                 known[key] = recipes(theirs, ours)
             found = known[key]
             if found is None:
+                unmatched.append((shapes(theirs), wanted[call]))
                 return theirs
             wrapper = Adapted.__new__(Adapted)
             _Adapted.__init__(wrapper, theirs, ours, found)

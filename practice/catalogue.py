@@ -123,7 +123,7 @@ def find(name: str) -> Exercise:
             return each
     import difflib
 
-    close = difflib.get_close_matches(name, [*known, *(s for e in known.values() for s in e.symbols)], 3, 0.5)
+    close = difflib.get_close_matches(name, list(known), 3, 0.5)
     raise KeyError(f"{name}" + (f" ({', '.join(close)}?)" if close else ""))
 
 

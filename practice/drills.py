@@ -81,11 +81,10 @@ def bug(workspace: Workspace, chance: random.Random, exercise: Exercise | None =
     terminal.line(
         say("Yes.", "对。") if found else say(f"It is line {_lines(places)}.", f"是第 {_lines(places)} 行。")
     )
-    others = [o for o in each.wrong if o.name != wrong.name]
-    others += [
-        o for e in exercises().values() if e.module == each.module for o in e.wrong if o not in each.wrong
-    ]
-    options = [wrong, *chance.sample(others, min(3, len(others)))]
+    near = [other for e in exercises().values() if e.module == each.module for other in e.wrong]
+    others = {of(other.title): other for other in [*near, *each.wrong]}  # no two that read the same
+    others.pop(of(wrong.title))
+    options = [wrong, *chance.sample(list(others.values()), min(3, len(others)))]
     chance.shuffle(options)
     for number, option in enumerate(options, 1):
         terminal.line(f"  {number}. {of(option.title)}")
@@ -94,7 +93,7 @@ def bug(workspace: Workspace, chance: random.Random, exercise: Exercise | None =
     verdict = say("Yes.", "对。") if known else say(f"No: {of(wrong.title)}.", f"不对：{of(wrong.title)}。")
     terminal.line(f"{verdict} {of(wrong.why)}")
     for old, new in wrong.change:
-        terminal.line(say("wrong:", "错：") + f" {' '.join(new.split())}")
+        terminal.line(say("wrong:", "错：") + f" {' '.join(new.split()) or say('nothing', '没有写')}")
         terminal.line(say("right:", "对：") + f" {' '.join(old.split())}")
     workspace.rate(f"bug:{each.name}/{wrong.name}", 3 if found and known else 2 if found or known else 1)
     workspace.sessions.append({"kind": "bug", "at": now().isoformat(), "what": f"{each.name}/{wrong.name}",
@@ -104,8 +103,7 @@ def bug(workspace: Workspace, chance: random.Random, exercise: Exercise | None =
 
 
 def _lines(places: set[int]) -> str:
-    first, last = min(places), max(places)
-    return str(first) if first == last else f"{first}–{last}"
+    return ", ".join(map(str, sorted(places)))
 
 
 # --- questions ----------------------------------------------------------------------------------------------
@@ -181,8 +179,11 @@ def mock(workspace: Workspace, minutes: int, chance: random.Random) -> int:
                                 "seconds": round(time.monotonic() - begun)})  # fmt: skip
                 lines.append(f"- {question.text} — {rating}/4, {_minutes(results[-1])}")
             for exercise in tasks:
-                results.append(_write(workspace, exercise, folder, judge, left, lines))
-        except Closed:
+                result, closed = _write(workspace, exercise, folder, judge, left, lines)
+                results.append(result)
+                if closed:
+                    raise Closed
+        except (Closed, KeyboardInterrupt):
             terminal.line(say("ended early", "提前结束"))
     used = round(time.monotonic() - started)
     wrote = [r for r in results if r["kind"] == "exercise"]
@@ -195,7 +196,8 @@ def mock(workspace: Workspace, minutes: int, chance: random.Random) -> int:
         f"用时 {used // 60}:{used % 60:02}，共 {minutes}:00",
     )
     lines += ["", summary, ""]
-    again = [r["what"] for r in results if r.get("rating", 3) < 3 or r.get("verdict", "passed") != "passed"]
+    done = {r["what"] for r in results if r.get("rating", 3) >= 3 and r.get("verdict", "passed") == "passed"}
+    again = [name for name in (*(q.key for q in asked), *(e.name for e in tasks)) if name not in done]
     if again:
         lines.append(say("To do again: ", "需要再练：") + ", ".join(again))
     report = folder / "report.md"
@@ -211,8 +213,12 @@ def mock(workspace: Workspace, minutes: int, chance: random.Random) -> int:
 
 def _write(
     workspace: Workspace, exercise: Exercise, folder: Path, judge: Judge, left: Any, lines: list[str]
-) -> dict[str, Any]:
-    r"""Let the reader write one exercise, judge it as often as wanted; return how it went."""
+) -> tuple[dict[str, Any], bool]:
+    r"""Let the reader write one exercise, judge it as often as wanted.
+
+    Returns:
+        How it went, and whether the reader left.
+    """
     path = folder / f"{exercise.name.replace('-', '_')}.py"
     path.write_text(stub(exercise), encoding="utf-8")
     terminal.line()
@@ -220,17 +226,24 @@ def _write(
         say(f"write {of(exercise.title)} ({exercise.minutes} minutes, {left()} left): {path}",
             f"手撕：{of(exercise.title)}（{exercise.minutes} 分钟，还剩 {left()}）：{path}"), "bold"
     )  # fmt: skip
+    if exercise.forbidden:
+        terminal.line(say("without: ", "不许用：") + ", ".join(exercise.forbidden))
     begun, checks = time.monotonic(), 0
     report: dict[str, Any] = {"verdict": "not attempted"}
+    wish = text = ""
     while True:
         try:
             wish = ask(say("Enter to check, s to go on without:", "回车判题，s 跳过："), ["", "s"])
-        except Closed:
+            text = "" if wish else path.read_text(encoding="utf-8-sig")
+        except (Closed, KeyboardInterrupt):
             wish = "closed"
+        except (OSError, UnicodeDecodeError) as error:
+            terminal.line(f"  {path}: {error}")
+            continue
         if wish:
             break
         checks += 1
-        report = judge(exercise.name, path.read_text(encoding="utf-8"), path)
+        report = judge(exercise.name, text, path)
         for each in explain(exercise, report):
             terminal.line("  " + each)
         if passed(report):
@@ -249,9 +262,8 @@ def _write(
     )
     if passed(report):
         workspace.of(exercise)["passed"] = now().isoformat()
-    if wish == "closed":
-        raise Closed
-    return result
+    workspace.of(exercise)["checks"] += checks
+    return result, wish == "closed"
 
 
 def _minutes(result: dict[str, Any]) -> str:

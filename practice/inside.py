@@ -30,9 +30,9 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from practice import probes
-from practice.adapt import adapted
+from practice.adapt import adapted, unmatched
 from practice.catalogue import ROOT, Exercise
-from practice.source import reference, untouched, wrong_answer
+from practice.source import empty, reference, untouched, wrong_answer
 
 CATEGORIES = ("shape", "value", "gradient", "dtype", "error", "memory")
 SECONDS = float(os.environ.get("PRACTICE_SECONDS", "10"))  # of one test, and of importing the answer
@@ -81,9 +81,11 @@ def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], N
     """
     try:
         missing = untouched(text, exercise.symbols)
+    except ValueError as error:  # a NUL byte
+        return {"verdict": "import", "error": str(error)}
     except SyntaxError as error:
         return {"verdict": "import", "line": error.lineno, "error": f"SyntaxError: {error.msg}"}
-    if len(missing) == len(exercise.symbols):
+    if len(missing) == len(exercise.symbols) and empty(text, exercise.symbols):
         return {"verdict": "not attempted", "missing": missing}
     if named := forbidden_names(text, exercise):
         return {"verdict": "forbidden", "line": named[0][1], "name": named[0][0]}
@@ -97,7 +99,7 @@ def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], N
     try:
         answer = place(exercise, text, path)
         if answer.missing:
-            return {"verdict": "not attempted" if missing else "import", "missing": answer.missing,
+            return {"verdict": "import", "missing": answer.missing,
                     "error": f"NameError: {', '.join(answer.missing)} not defined"}  # fmt: skip
         with time_limit(SECONDS):
             report |= examine(exercise, answer, path, tell, first)
@@ -438,6 +440,12 @@ def describe(error: BaseException | None, kind: str, item: pytest.Item, path: st
         return found | {"verdict": "tampered", "changed": str(error)} | place
     if re.search(r"does not require grad|not have been used in the graph", str(error)):
         return found | {"category": "gradient", "verdict": "gradient", "message": "no gradient"}
+    if unmatched and re.search(r"loading state_dict|_proj(?:_|\.)(?:weight|bias)", str(error)):
+        theirs, ours = unmatched[-1]
+        lists = [
+            ", ".join(f"{name} {list(shape)}" for name, shape in each.items()) for each in (theirs, ours)
+        ]
+        return found | {"verdict": "parameters", "theirs": lists[0], "ours": lists[1]}
     if isinstance(error, AssertionError | pytest.fail.Exception) or not place:
         return found | {"message": said(error)}
     return (

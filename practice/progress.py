@@ -36,7 +36,14 @@ class Workspace:
             self.exercises: dict[str, dict[str, Any]] = data.get("exercises", {})
             self.cards: dict[str, dict[str, Any]] = data.get("cards", {})
             self.sessions: list[dict[str, Any]] = data.get("sessions", [])
-        except (json.JSONDecodeError, AttributeError) as error:
+            for known in self.exercises.values():
+                if not all(isinstance(known[count], int) for count in ("checks", "hints")):
+                    raise TypeError(f"{known} has no counts")
+            for card in self.cards.values():
+                datetime.fromisoformat(card["due"])
+            if not all(isinstance(session["kind"], str) for session in self.sessions):
+                raise TypeError("a session without a kind")
+        except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
             raise ProgressError(f"{self.file} cannot be read ({error}); mend it or move it away") from error
 
     def path(self, exercise: Exercise) -> Path:
@@ -49,18 +56,21 @@ class Workspace:
 
     def state(self, exercise: Exercise) -> str:
         r"""Return one of STATES."""
-        if self.exercises.get(exercise.name, {}).get("passed"):
+        known = self.exercises.get(exercise.name, {})
+        begun = self._begun(exercise)
+        if known.get("passed") and not (begun and known.get("started", "") > known["passed"]):
             return "due" if self.is_due(f"exercise:{exercise.name}") else "passed"
-        path = self.path(exercise)
-        if not path.exists():
-            return "todo"
+        return "started" if begun else "todo"
+
+    def _begun(self, exercise: Exercise) -> bool:
+        r"""Tell whether there is an answer that somebody has worked on."""
         try:
-            empty = len(untouched(path.read_text(encoding="utf-8"), exercise.symbols)) == len(
-                exercise.symbols
-            )
-        except (SyntaxError, UnicodeDecodeError):
-            empty = False
-        return "todo" if empty else "started"
+            text = self.path(exercise).read_text(encoding="utf-8-sig")
+            return len(untouched(text, exercise.symbols)) < len(exercise.symbols)
+        except OSError:
+            return False
+        except (SyntaxError, ValueError):
+            return True
 
     def put_away(self, exercise: Exercise) -> Path | None:
         r"""Move an answer to `old/`, under a name that is free; return where it is now."""
@@ -80,7 +90,8 @@ class Workspace:
         from fsrs import Card, Rating, Scheduler
 
         card = Card.from_dict(self.cards[key]) if key in self.cards else Card()  # type: ignore[arg-type]
-        card, _ = Scheduler().review_card(card, Rating(rating), now())
+        scheduler = Scheduler(learning_steps=(), relearning_steps=())  # days, not minutes
+        card, _ = scheduler.review_card(card, Rating(rating), now())
         self.cards[key] = dict(card.to_dict())
         return card.due
 

@@ -59,6 +59,16 @@ def wrong_answer(exercise: Exercise, wrong: Wrong) -> str:
     return "\n\n\n".join([head.rstrip("\n"), *rest, wrong.code.strip()]) + "\n"
 
 
+def empty(text: str, symbols: tuple[str, ...]) -> list[str]:
+    r"""Return which of the definitions are as empty as the stub has them.
+
+    Raises:
+        SyntaxError: If the text does not parse.
+    """
+    found = {node.name: node for node in ast.parse(text).body if isinstance(node, Definition)}
+    return [name for name in symbols if _empty(found.get(name))]
+
+
 def untouched(text: str, symbols: tuple[str, ...]) -> list[str]:
     r"""Return which of the definitions are missing or as empty as the stub has them.
 

@@ -155,4 +155,5 @@ def ask(question: str, choices: Sequence[str] = ()) -> str:
             raise Closed from None
         if not choices or answer.lower() in choices:
             return answer.lower() if choices else answer
-        print(say(f"one of: {', '.join(choices)}", f"请输入其中之一：{', '.join(choices)}"))
+        shown = ", ".join(choice or say("Enter", "回车") for choice in choices)
+        print(say(f"one of: {shown}", f"请输入其中之一：{shown}"))

@@ -52,7 +52,8 @@ def explain(exercise: Exercise, report: Report) -> list[str]:
         lines.append(say(f"it printed {count} characters, beginning with: {first[0][:80]}",
                          f"它打印了 {count} 个字符，开头是：{first[0][:80]}"))  # fmt: skip
     lines += _tally(report)
-    for remark in report.get("remarks", []):
+    remarks = {remark["name"].split("[")[0]: remark for remark in report.get("remarks", [])}
+    for remark in remarks.values():
         lines.append(
             say(
                 f"a remark, not counted: it takes more memory than it has to ({remark['test']}: {_test(remark)})",
@@ -70,6 +71,8 @@ def _headline(exercise: Exercise, report: Report) -> str:
         "not attempted": say(f"{name}: not attempted, {symbols} still raises NotImplementedError",
                              f"{name}：还没有动手，{symbols} 仍是 NotImplementedError"),
         "raised": say(f"{name}: it raises an error", f"{name}：运行时抛出异常"),
+        "parameters": say(f"{name}: its parameters cannot be matched to the reference's",
+                          f"{name}：参数与参考答案的对不上"),
         "import": say(f"{name}: the file does not run", f"{name}：文件运行不起来"),
         "shape": say(f"{name}: a shape is wrong", f"{name}：形状不对"),
         "value": say(f"{name}: a value is wrong", f"{name}：数值不对"),
@@ -101,6 +104,14 @@ def _headline(exercise: Exercise, report: Report) -> str:
 def _what_failed(exercise: Exercise, failed: Report) -> list[str]:
     lines = []
     part = failed.get("part", "")
+    if "theirs" in failed:
+        lines.append(say(f"yours: {failed['theirs']}", f"你的：{failed['theirs']}"))
+        lines.append(say(f"the reference's: {failed['ours']}", f"参考答案的：{failed['ours']}"))
+        lines.append(
+            say("names are free, and so are fused or turned matrices; one matrix for all heads is needed, biases as asked for",
+                "名字随意，合并、转置的矩阵也可以；所有头要在一个矩阵里，偏置按要求有或没有")
+        )  # fmt: skip
+        return lines
     if failed.get("kind") == "shape":
         lines.append(
             say(f"expected {_shape(exercise, failed['expected'], part)}, got {_shape(exercise, failed['got'], part)}",
@@ -113,9 +124,9 @@ def _what_failed(exercise: Exercise, failed: Report) -> list[str]:
         index = f"[{', '.join(map(str, failed['index']))}]"
         what = say(part, _part_zh(part))
         lines.append(
-            say(f"{what}{index}: expected {_number(failed['expected'])}, got {_number(failed['got'])}; "
+            say(f"{what}{index}: expected {_number(failed['expected'], failed['got'])}, got {_number(failed['got'], failed['expected'])}; "
                 f"{failed['count']} of {failed['of']} entries differ, by {_number(failed['error'])} at most",
-                f"{what}{index}：应为 {_number(failed['expected'])}，得到 {_number(failed['got'])}；"
+                f"{what}{index}：应为 {_number(failed['expected'], failed['got'])}，得到 {_number(failed['got'], failed['expected'])}；"
                 f"{failed['of']} 个数里有 {failed['count']} 个不同，最大相差 {_number(failed['error'])}")
         )  # fmt: skip
     if failed.get("raised"):
@@ -176,7 +187,9 @@ def _message(message: str) -> str:
         return say(f"{wanted} must be raised, nothing was", f"应当抛出 {wanted}，却什么也没有抛出")
     if first == "no gradient":
         return say("no gradient reaches an input or a parameter", "没有梯度传到某个输入或参数")
-    return first
+    if first.startswith(("Tensor-likes", "Scalars")):
+        return " ".join(re.findall(r"(?:Expected|Greatest absolute).*", message)) or first
+    return "" if first.startswith("assert ") else first  # the test's name says more
 
 
 def _first(message: str) -> str:
@@ -187,8 +200,9 @@ def _first(message: str) -> str:
     )
 
 
-def _number(value: float) -> str:
-    return f"{value:.6g}"
+def _number(value: float, other: float | None = None) -> str:
+    short = f"{value:.6g}"
+    return short if other is None or short != f"{other:.6g}" else f"{value:.17g}"
 
 
 def _part_zh(part: str) -> str:

@@ -8,6 +8,7 @@ import os
 from practice.catalogue import LANGUAGES, Text
 
 _language = "en"
+_options = ""
 
 
 def speak(language: str | None = None) -> str:
@@ -42,7 +43,13 @@ def say(en: str, zh: str) -> str:
 
 def program() -> str:
     r"""Return how the reader called us, for the commands that are suggested."""
-    return os.environ.get("PRACTICE_PROGRAM", "python -m practice")
+    return os.environ.get("PRACTICE_PROGRAM", "python -m practice") + _options
+
+
+def called_with(options: str) -> None:
+    r"""Let `program` repeat what every further command needs."""
+    global _options
+    _options = f" {options}" if options else ""
 
 
 def of(text: Text) -> str:

@@ -561,6 +561,13 @@ def test_dropout_alone_keeps_dtype_and_device(dtype):
     assert torch.equal(dropout(torch.ones(9, dtype=dtype), 0.0), torch.ones(9, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_dropout_of_nothing_drops_nothing_in_low_precision(dtype):
+    # of numbers drawn in bfloat16, two in a thousand are 0 exactly
+    x = torch.ones(100_000, dtype=dtype)
+    assert torch.equal(dropout(x, 0.0), x)
+
+
 def test_dropout_alone_needs_no_generator():
     torch.manual_seed(1)
     first = dropout(torch.ones(30), 0.5)

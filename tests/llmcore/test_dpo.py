@@ -272,7 +272,9 @@ def test_refuses_dtypes_and_devices(place, refuses):
         dpo_loss(*(x.long() for x in four(4)))
 
 
-@pytest.mark.parametrize("beta", [0.0, -0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "beta", [0.0, -0.1, float("nan"), float("inf"), pytest.param(True, marks=pytest.mark.stronger)]
+)
 def test_refuses_beta(beta, refuses):
     with refuses(beta):
         dpo_loss(*four(4), beta=beta)

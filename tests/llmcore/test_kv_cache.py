@@ -142,6 +142,7 @@ def test_kv_cache_bytes_by_hand():
     assert kv_cache_bytes(num_kv_heads=8, batch_size=3, **model) == 3 * 512 * 1024**2
     assert kv_cache_bytes(num_kv_heads=8, dtype=torch.float32, **model) == 1024**3
     assert kv_cache_bytes(num_kv_heads=8, dtype=torch.float8_e4m3fn, **model) == 256 * 1024**2
+    assert kv_cache_bytes(num_kv_heads=8, dtype=torch.int8, **model) == 256 * 1024**2
     # pairwise different
     assert (
         kv_cache_bytes(num_layers=3, num_kv_heads=5, head_dim=7, seq_len=11, batch_size=13) == 2 * 15015 * 2

@@ -140,6 +140,17 @@ def test_parameters():
 # the cache
 
 
+def test_a_cache_holds_keys_as_keys_and_lets_gradients_through(same, run_module):
+    module, x, cache = randomised(MultiQueryAttention(E, H)), make(B, L, E), KVCache()
+    cached = run_module(module, x, is_causal=True, past_key_values=cache)
+    plain = run_module(module, x, is_causal=True)
+    same(cached[0], plain[0])
+    same([*cached[1], *cached[2].values()], [*plain[1], *plain[2].values()])
+    for name, kept in (("k", cache.key), ("v", cache.value)):
+        weight = module.state_dict()[f"{name}_proj.weight"]
+        same(kept, F.linear(x, weight).unflatten(-1, (1, -1)).transpose(1, 2))
+
+
 @both
 @pytest.mark.parametrize("chunks", [[L], [1] * L, [2, 1, 2], [4, 1]])
 def test_decoding_with_a_cache_gives_what_the_whole_gives(chunks, dtype, same):

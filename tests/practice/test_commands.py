@@ -310,3 +310,65 @@ def test_what_a_wheel_has_is_enough(tmp_path: Path):
         )
         assert words in ended.stdout, ended.stderr
         assert str(site) in ended.stdout.splitlines()[0]
+
+
+def test_what_is_begun_again_is_not_sent_away(run, monkeypatch: pytest.MonkeyPatch):
+    run("start gqa")
+    answer(reference(GQA))
+    run("check gqa")
+    monkeypatch.setenv("PRACTICE_NOW", "2027-12-01T10:00:00")
+    run("start gqa --again")
+    assert "start gqa --again" in run("next")[1]  # nothing is written yet
+    answer(reference(GQA) + "# half of it\n")
+    assert "check gqa" in run("next")[1]
+    assert "gqa" in run("list --state started")[1]
+
+
+def test_an_interview_that_is_broken_off_keeps_its_report(run, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("practice.drills.put", interrupt)
+    code, out, _ = run("mock 30 --seed 7")
+    assert code == WRONG
+    assert "ended early" in out
+    (report,) = Path("workspace").glob("mock-*/report.md")
+    assert "To do again" in report.read_text(encoding="utf-8")
+
+
+def test_files_of_other_editors(run):
+    path = answer("")
+    path.write_text(reference(GQA), encoding="utf-8-sig", newline="\r\n")
+    assert run("check gqa")[0] == RIGHT
+    path.write_bytes("# 注意力\n".encode("gbk") + reference(GQA).encode())
+    code, _, err = run("check gqa")
+    assert code == USAGE
+    assert "UTF-8" in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"exercises": []}',
+        '{"exercises": {"gqa": 3}}',
+        '{"sessions": [{}]}',
+        '{"cards": {"exercise:gqa": {}}}',
+        '{"cards": {"exercise:gqa": {"due": "never"}}}',
+        "[]",
+    ],
+)
+def test_progress_that_cannot_be_read_is_left_alone(run, text: str):
+    answer("x")
+    Path("workspace/progress.json").write_text(text, encoding="utf-8")
+    for command in ("stats", "next", "review"):
+        code, _, err = run(command)
+        assert code == USAGE
+        assert "progress.json" in err
+    assert Path("workspace/progress.json").read_text() == text
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(run):
+    Path("workspace").write_text("a file")
+    code, _, err = run("start gqa")
+    assert code == USAGE
+    assert "workspace" in err

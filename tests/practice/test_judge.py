@@ -51,7 +51,7 @@ LINE = REFERENCE[: REFERENCE.index(FIRST)].count("\n") + 1  # of what in_forward
 VERDICTS = {
     "no Python": ("def x(:", "import", "your line 1"),
     "an unknown name": (at_import("foo"), "import", "name 'foo' is not defined"),
-    "nothing at all": ("x = 1", "not attempted", "GroupedQueryAttention"),
+    "nothing at all": ("x = 1", "import", "GroupedQueryAttention not defined"),
     "a loop at import": (at_import("while True: pass"), "time", "your line 1: `while True: pass`"),
     "a loop": (in_forward("while True: pass"), "time", f"your line {LINE}: `while True: pass`"),
     "a loop that catches": (
@@ -146,6 +146,14 @@ VERDICTS = {
         "shape",
         "expected (B=3, L=5, E=48), got (B=3, L=48, E=5)",
     ),
+    "parameters of another layout": (
+        REFERENCE.replace(
+            "self.o_proj = nn.Linear(num_heads * head_dim, hidden_size, bias=bias)",
+            "self.o_proj = nn.Linear(num_heads * head_dim, hidden_size, bias=not bias)",
+        ),
+        "parameters",
+        "o_proj.bias [48]",
+    ),
     "a cut gradient": (
         returning("self.o_proj(merge_heads(mixed).detach())"),
         "gradient",
@@ -214,22 +222,8 @@ def test_a_stub_is_told_from_a_wrong_answer(judge: Judge):
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(language: str):
     speak(language)
-    verdicts = [
-        "passed",
-        "raised",
-        "import",
-        "shape",
-        "value",
-        "gradient",
-        "dtype",
-        "error",
-        "memory",
-        "time",
-        "limit",
-        "exit",
-        "crash",
-    ]
-    for verdict in (*verdicts, "not attempted", "forbidden", "tampered"):
+    verdicts = "passed parameters raised import shape value gradient dtype error memory time limit exit"
+    for verdict in (*verdicts.split(), "crash", "not attempted", "forbidden", "tampered"):
         (line, *_) = explain(EXERCISE, {"verdict": verdict, "error": "x", "name": "x", "changed": "x"})
         assert line.startswith("gqa")
 

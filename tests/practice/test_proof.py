@@ -81,7 +81,16 @@ def test_a_wrong_variant_fails_and_is_recognised(
     exercise: Exercise, wrong: Wrong, verdict, request: pytest.FixtureRequest
 ):
     report = verdict(request)
-    assert report["verdict"] in ("raised", "shape", "value", "gradient", "dtype", "error", "memory"), report
+    assert report["verdict"] in (
+        "parameters",
+        "raised",
+        "shape",
+        "value",
+        "gradient",
+        "dtype",
+        "error",
+        "memory",
+    ), report
     assert report["diagnosis"] == [wrong.name], (report["diagnosis"], report["failed"])
 
 
