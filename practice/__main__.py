@@ -54,13 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (UsageError, ProgressError, CatalogueError) as error:
         print(error, file=sys.stderr)
         return USAGE
-    except RuntimeError as error:
-        print(_without_judge(error), file=sys.stderr)
-        return NO_JUDGE
-    except OSError as error:
-        print(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), file=sys.stderr)
-        return USAGE
-    except ModuleNotFoundError as error:
+    except (RuntimeError, ModuleNotFoundError) as error:
         print(_without_judge(error), file=sys.stderr)
         return NO_JUDGE
     except Closed:
@@ -68,6 +62,9 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return RIGHT
+    except OSError as error:
+        print(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), file=sys.stderr)
+        return USAGE
     except KeyboardInterrupt:
         print()
         return 130

@@ -103,13 +103,14 @@ def same() -> Callable[..., None]:
         expected: Tensor | Sequence[Tensor],
         tolerance: float | None = None,
     ) -> None:
-        pairs = (
-            [(actual, expected)] if isinstance(actual, Tensor) else list(zip(actual, expected, strict=True))
+        one = isinstance(expected, Tensor)
+        pairs: list[tuple[Any, Any]] = (
+            [(actual, expected)] if one else list(zip(actual, expected, strict=True))
         )
         wanted = [e.detach() for _, e in pairs if isinstance(e, Tensor)]
         largest = max(1.0, *(e[e.isfinite()].abs().max().item() for e in wanted if e.isfinite().any()))
         for a, e in pairs:
-            allowed = TOLERANCE.get(getattr(a, "dtype", None), 0.0) if tolerance is None else tolerance
+            allowed = TOLERANCE.get(e.dtype, 0.0) if tolerance is None else tolerance
             compare(a, e, rtol=allowed, atol=allowed * largest)
 
     return check
