@@ -36,6 +36,7 @@ KNOWN = {
     "en": "{title}: the {count} mistakes that the judge knows",
 }
 WRITTEN = {"zh": "写成：`{code}`", "en": " Written as `{code}`"}
+BRACKETS = {"zh": "\uff08{}\uff09", "en": " ({})"}
 SHORT = 90  # characters of a mistake that is shown as it is written
 
 
@@ -93,8 +94,8 @@ def _table(chosen: list[Exercise], language: str, titles: dict[str, str]) -> Ite
         symbols = "、".join if language == "zh" else ", ".join
         link = f" [{titles.get(each.day, each.day)}](days/{each.day}.md#exercise) |" if titles else ""
         yield (
-            f"| `{each.name}` | {each.title[language]}{' (' if language == 'en' else '（'}"
-            f"{symbols(f'`{symbol}`' for symbol in each.symbols)}{')' if language == 'en' else '）'} | "
+            f"| `{each.name}` | {each.title[language]}"
+            f"{BRACKETS[language].format(symbols(f'`{symbol}`' for symbol in each.symbols))} | "
             f"{'★' * each.level} | {each.minutes} | {len(each.wrong)} |{link}"
         )
 

@@ -1,8 +1,8 @@
 """How long a day takes to read, added to the line below its title while the site is built.
 
-The rule, for one pass over all that the page says, folded answers included: a minute for 350 Chinese
-characters, 200 English words, 40 lines of code or output, 3 formulas that stand alone, or 30 in a line;
-rounded up to five minutes. Redoing a derivation or writing the code again comes on top.
+The rule, for one pass over all that the page says, folded answers included, lists of mistakes not: a minute
+for 350 Chinese characters, 200 English words, 40 lines of code or output, 3 formulas that stand alone, or 30
+in a line; rounded up to five minutes. Redoing a derivation or writing the code again comes on top.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sitekit.pages import SITES, page_path
 
 LINE = re.compile(r'(<p class="tags"[^>]*>.*?)</p>', re.DOTALL)
 FORMULA = re.compile(re.escape(OPEN) + r"(.*?)" + re.escape(CLOSE), re.DOTALL)
+LOOKED_UP = re.compile(r'<details class="bug".*?</details>', re.DOTALL)  # lists of mistakes
 CODE = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
 UNSEEN = re.compile(r"<svg\b.*?</svg>|<!--.*?-->|<[^>]+>", re.DOTALL)
 CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -33,6 +34,7 @@ def minutes(text: str) -> int:
     Args:
         text: the page as HTML, each formula as ``sitekit.formulas`` leaves it.
     """
+    text = LOOKED_UP.sub(" ", text)
     formulas = FORMULA.findall(text)
     text = FORMULA.sub(" ", text)
     count = {"displayed": sum("katex-display" in formula for formula in formulas)}
