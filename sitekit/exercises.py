@@ -117,13 +117,16 @@ def _mistakes(each: Exercise, language: str) -> Iterator[str]:
 
 
 class FoldedTreeprocessor(Treeprocessor):
-    """Keeps the lists of mistakes out of the search index, which every reader who searches downloads."""
+    """Keeps the lists out of the search index: they would be found before the pages that explain."""
 
     def run(self, root: etree.Element) -> None:
         """Mark them."""
         for node in root.iter("details"):
             if node.get("class", "").split()[:1] == ["bug"]:
                 node.set("data-search-exclude", "")
+        for table in root.iter("table"):
+            if (table.findtext("./thead/tr/th") or "") in [words[0] for words in WORDS.values()]:
+                table.set("data-search-exclude", "")
 
 
 class ExerciseExtension(Extension):

@@ -61,7 +61,8 @@ def _items(lines: list[str], folder: str) -> Iterator[tuple[Item, bool]]:
             if match and match["fence"].startswith(fence) and not match["info"].strip():
                 fence = ""
             elif EMBED.match(line) or not info.startswith("text"):  # text may be words, code may not
-                yield Item(number, f"line of code {line.strip()!r}"), False
+                same = re.sub(r"\.(?:zh|en)\.txt", ".txt", line.strip())  # what a program says in each
+                yield Item(number, f"line of code {same!r}"), False
         elif match:
             fence, info = match["fence"], match["info"].strip()
             shown = re.sub(r'title="(?!snippets/|llmcore/)[^"]*"', "", info).strip()  # a title may be words
