@@ -129,13 +129,12 @@ def _parser() -> argparse.ArgumentParser:
         exercise="?",
     )
     show.add_argument("--insist", action="store_true", help=say("before passing too", "没通过也要看"))
-    for name, run, words in (("bug", bug, say("find the bug in a wrong variant", "找出错误变体里的错")),):
-        add(name, run, words, exercise="?").add_argument("--seed", type=int, help=argparse.SUPPRESS)
+    drill = add("bug", bug, say("find the bug in a wrong variant", "找出错误变体里的错"), exercise="?")
     mock = add("mock", mock_, say("a timed interview, with a report", "限时模拟面试，附报告"))
     mock.add_argument("minutes", nargs="?", type=int, default=45)
-    mock.add_argument("--seed", type=int, help=argparse.SUPPRESS)
     review = add("review", review_, say("what is due again", "到期的复习"))
-    review.add_argument("--seed", type=int, help=argparse.SUPPRESS)
+    for command in (drill, mock, review):
+        command.add_argument("--seed", type=int, help=argparse.SUPPRESS)
     add("stats", stats, say("what you have done", "你做过什么"))
     return parser
 
@@ -146,16 +145,14 @@ def _named(workspace: Workspace, name: str | None) -> Exercise:
         try:
             return find(name)
         except KeyError as error:
-            raise UsageError(say(f"no exercise {error.args[0]}; `list` has them all",
-                                 f"没有题目 {error.args[0]}；`list` 列出全部").replace("`", "")) from None  # fmt: skip
+            raise UsageError(say(f"no exercise {error.args[0]}; list has them all",
+                                 f"没有题目 {error.args[0]}；list 列出全部")) from None  # fmt: skip
     started = [
         (data.get("started", ""), each) for each, data in workspace.exercises.items() if data.get("started")
     ]
     known = [name for _, name in sorted(started) if name in exercises()]
     if not known:
-        raise UsageError(
-            say("which exercise? `list` has them all", "哪一题？`list` 列出全部").replace("`", "")
-        )
+        raise UsageError(say("which exercise? list has them all", "哪一题？list 列出全部"))
     return exercises()[known[-1]]
 
 
@@ -165,9 +162,8 @@ def list_(workspace: Workspace, options: Any) -> int:
     if options.day and options.day not in days:
         raise UsageError(say(f"no day {options.day}; there are {', '.join(sorted(days))}",
                              f"没有 {options.day} 这一天；有 {', '.join(sorted(days))}"))  # fmt: skip
-    rows = []
-    for each in exercises().values():
-        state = workspace.state(each)
+    rows, states = [], {each: workspace.state(each) for each in exercises().values()}
+    for each, state in states.items():
         fits = (options.day in (None, each.day) and options.level in (None, each.level)
                 and (options.state in (None, state) or (options.state == "passed" and state == "due")))  # fmt: skip
         if fits:
@@ -176,16 +172,16 @@ def list_(workspace: Workspace, options: Any) -> int:
     head = [say("name", "题目"), say("what", "内容"), say("day", "哪一天"), say("level", "难度"), say("time", "时间"),
             say("state", "状态")]  # fmt: skip
     terminal.table(head, rows)
-    done = sum(workspace.state(each) in ("passed", "due") for each in exercises().values())
+    done = sum(state in ("passed", "due") for state in states.values())
     terminal.line(say(f"{done} of {len(exercises())} passed", f"已通过 {done}/{len(exercises())}"))
     return RIGHT
 
 
 def next_(workspace: Workspace, options: Any) -> int:
     r"""Print what to do next: what is due, then what is begun, then the first to do."""
-    by_state = {state: [e for e in exercises().values() if workspace.state(e) == state] for state in STATES}
-    chosen = next((by_state[state][0] for state in ("due", "started", "todo") if by_state[state]), None)
-    if chosen is None:
+    states = {each: workspace.state(each) for each in exercises().values()}
+    wanted = [each for state in ("due", "started", "todo") for each in states if states[each] == state]
+    if not wanted:
         terminal.line(
             say(
                 "All passed, and nothing due. `mock` holds an interview.",
@@ -193,9 +189,9 @@ def next_(workspace: Workspace, options: Any) -> int:
             )
         )
         return RIGHT
-    state = workspace.state(chosen)
-    again = " --again" if state == "due" else ""
-    command = f"check {chosen.name}" if state == "started" else f"start {chosen.name}{again}"
+    chosen = wanted[0]
+    again = " --again" if states[chosen] == "due" else ""
+    command = f"check {chosen.name}" if states[chosen] == "started" else f"start {chosen.name}{again}"
     terminal.line(f"{of(chosen.title)} ({chosen.day}, {chosen.minutes} min): `{program()} {command}`")
     return RIGHT
 
@@ -247,8 +243,8 @@ def _next(workspace: Workspace) -> Exercise:
 def _answer(workspace: Workspace, exercise: Exercise, options: Any) -> tuple[Path, str]:
     path = options.file or workspace.path(exercise)
     if not path.exists():
-        raise UsageError(say(f"{path} is not there; `{program()} start {exercise.name}` makes it",
-                             f"没有 {path}；`{program()} start {exercise.name}` 会建好").replace("`", ""))  # fmt: skip
+        raise UsageError(say(f"{path} is not there; {program()} start {exercise.name} makes it",
+                             f"没有 {path}；{program()} start {exercise.name} 会建好"))  # fmt: skip
     return path, _read(path)
 
 
@@ -351,8 +347,8 @@ def show_(workspace: Workspace, options: Any) -> int:
     known = workspace.of(exercise)
     if not known.get("passed") and not options.insist:
         raise UsageError(
-            say(f"{exercise.name} has not passed yet; `hint {exercise.name}` helps, --insist shows it all the same",
-                f"{exercise.name} 还没有通过；`hint {exercise.name}` 有提示，--insist 强行显示").replace("`", "")
+            say(f"{exercise.name} has not passed yet; hint {exercise.name} helps, --insist shows it all the same",
+                f"{exercise.name} 还没有通过；hint {exercise.name} 有提示，--insist 强行显示")
         )  # fmt: skip
     if not known.get("passed"):
         workspace.rate(f"exercise:{exercise.name}", 1)

@@ -72,19 +72,13 @@ class Exercise:
 
     @property
     def source(self) -> Path:
-        r"""The module of the reference."""
-        return llmcore_folder() / f"{self.module}.py"
+        r"""The module of the reference: llmcore is always beside this package."""
+        return HOME.parent / "llmcore" / f"{self.module}.py"
 
     @property
     def tests(self) -> Path:
         r"""The tests that judge it."""
         return ROOT / "tests" / "llmcore" / f"test_{self.module}.py"
-
-
-def llmcore_folder() -> Path:
-    r"""Return the folder of the installed reference, which need not be imported for that."""
-    inside = ROOT / "llmcore"
-    return inside if inside.is_dir() else HOME.parent / "llmcore"
 
 
 def read_all() -> dict[str, Exercise]:

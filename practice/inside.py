@@ -20,7 +20,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import pytest
 import torch
@@ -127,8 +127,11 @@ def judge(exercise: Exercise, text: str, path: str, tell: Callable[[int, int], N
 # the answer in its place
 
 
-class Placed(types.SimpleNamespace):
-    r"""The answer's module, its definitions as the tests see them, and which it lacks."""
+class Placed(NamedTuple):
+    r"""The answer's definitions as the tests see them, and the names of those that it lacks."""
+
+    definitions: list[Any]
+    missing: list[str]
 
 
 def place(exercise: Exercise, text: str, path: str) -> Placed:
@@ -138,7 +141,7 @@ def place(exercise: Exercise, text: str, path: str) -> Placed:
         name: ORIGINALS.setdefault((exercise.module, name), getattr(home, name)) for name in exercise.symbols
     }
     for name in exercise.symbols:  # whoever imports the answer from llmcore gets none
-        setattr(home, name, stand_in(name))
+        setattr(home, name, StandIn(name))
     module = types.ModuleType(f"answer_{exercise.name.replace('-', '_')}")
     module.__file__ = str(Path("answer.py").absolute())  # a copy: the author's own file is never opened
     Path(module.__file__).write_text(text, encoding="utf-8")
@@ -159,7 +162,7 @@ def place(exercise: Exercise, text: str, path: str) -> Placed:
             theirs = adapted(theirs, ours)
         definitions.append(theirs)
         setattr(home, name, theirs)
-    return Placed(module=module, definitions=definitions, missing=missing, originals=originals)
+    return Placed(definitions, missing)
 
 
 def _is_module(definition: Any) -> TypeGuard[type[nn.Module]]:
@@ -167,7 +170,7 @@ def _is_module(definition: Any) -> TypeGuard[type[nn.Module]]:
 
 
 class StandIn:
-    r"""Stands in llmcore for what is to be written."""
+    r"""Stands in llmcore for what is to be written, and says so when it is called."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -177,11 +180,6 @@ class StandIn:
 
     def __mro_entries__(self, bases: Any) -> Any:
         raise Forbidden(f"llmcore's own {self.name}")
-
-
-def stand_in(name: str) -> StandIn:
-    r"""Return what says, when it is called, that it would be the answer."""
-    return StandIn(name)
 
 
 def forbidden_names(text: str, exercise: Exercise) -> list[tuple[str, int]]:
@@ -265,32 +263,15 @@ def run_tests(exercise: Exercise, path: str, tell: Callable[[int, int], None], f
     plugin = Plugin(exercise, path, tell, first)
     settings = Path("pytest.ini").absolute()  # none of the repository's own
     settings.write_text("[pytest]\n", encoding="utf-8")
-    off = [
-        each
-        for name in ("terminal", "cacheprovider", "warnings", "faulthandler", "tmpdir")
-        for each in ("-p", f"no:{name}")
-    ]
+    off = "terminal", "cacheprovider", "warnings", "faulthandler", "tmpdir"
+    options = ["--import-mode=importlib", "-s", *(f"-pno:{name}" for name in off)]
+    places = {"-c": settings, "--rootdir": ROOT, "--confcutdir": exercise.tests.parent}
+    options += [str(each) for pair in places.items() for each in pair]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    status = pytest.main(
-        [
-            "-c",
-            str(settings),
-            "--rootdir",
-            str(ROOT),
-            "--import-mode=importlib",
-            "--confcutdir",
-            str(exercise.tests.parent),
-            "-s",
-            *off,
-            str(exercise.tests),
-        ],
-        plugins=[plugin],
-    )
+    status = pytest.main([*options, str(exercise.tests)], plugins=[plugin])
     report = plugin.report()
-    if (
-        status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
-        or plugin.broken
-    ):
+    ran = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED
+    if status not in ran or plugin.broken:
         report |= {"verdict": "import", "error": plugin.broken or f"pytest ended with {status!r}"}
     return report
 
@@ -515,33 +496,11 @@ def rearm(seconds: float) -> None:
 
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-PROCESSES = (  # what Python tells an audit hook: the answer works on tensors alone
-    *(
-        "os.fork",
-        "os.forkpty",
-        "os.exec",
-        "os.posix_spawn",
-        "os.system",
-        "os.kill",
-        "os.killpg",
-        "subprocess.Popen",
-    ),
-    *("socket.connect", "socket.bind"),
-)
-FILES = (
-    *(
-        "os.remove",
-        "os.rename",
-        "os.rmdir",
-        "os.mkdir",
-        "os.truncate",
-        "os.chmod",
-        "os.chown",
-        "os.link",
-        "os.symlink",
-    ),
-    *("shutil.rmtree", "shutil.move"),
-)
+# What Python tells an audit hook of; the answer works on tensors alone.
+CALLS = ("fork", "forkpty", "exec", "posix_spawn", "system", "kill", "killpg")
+CHANGES = ("remove", "rename", "rmdir", "mkdir", "truncate", "chmod", "chown", "link", "symlink")
+PROCESSES = {*(f"os.{name}" for name in CALLS), "subprocess.Popen", "socket.connect", "socket.bind"}
+FILES = {*(f"os.{name}" for name in CHANGES), "shutil.rmtree", "shutil.move"}
 
 
 def guard_system() -> None:

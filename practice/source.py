@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import symtable
+from collections.abc import Callable, Collection
 
 from practice.catalogue import CatalogueError, Exercise, Wrong
 
@@ -19,7 +20,7 @@ def reference(exercise: Exercise) -> str:
     Raises:
         CatalogueError: If llmcore has no such definition.
     """
-    return _file(exercise, (*exercise.parts, *exercise.symbols), lambda node, lines: _text(node, lines))
+    return _file(exercise, (*exercise.parts, *exercise.symbols), _text)
 
 
 def stub(exercise: Exercise) -> str:
@@ -53,10 +54,8 @@ def wrong_answer(exercise: Exercise, wrong: Wrong) -> str:
     if not replaced & set(exercise.symbols):
         raise CatalogueError(f"{exercise.name}: the code of {wrong.name} defines none of {exercise.symbols}")
     kept = [name for name in (*exercise.parts, *exercise.symbols) if name not in replaced]
-    # what the code uses of the reference's imports is imported as well, used or not
-    head = _file(exercise, (*exercise.parts, *exercise.symbols), None)
-    rest = [_text(node, _lines(exercise)) for node in _nodes(exercise, kept)]
-    return "\n\n\n".join([head.rstrip("\n"), *rest, wrong.code.strip()]) + "\n"
+    # what the reference imports is there for the code, used or not
+    return f"{_file(exercise, kept, _text)}\n\n{wrong.code.strip()}\n"
 
 
 def empty(text: str, symbols: tuple[str, ...]) -> list[str]:
@@ -65,8 +64,8 @@ def empty(text: str, symbols: tuple[str, ...]) -> list[str]:
     Raises:
         SyntaxError: If the text does not parse.
     """
-    found = {node.name: node for node in ast.parse(text).body if isinstance(node, Definition)}
-    return [name for name in symbols if _empty(found.get(name))]
+    bound = _bound(ast.parse(text))
+    return [name for name in symbols if _empty(bound.get(name))]
 
 
 def untouched(text: str, symbols: tuple[str, ...]) -> list[str]:
@@ -76,20 +75,29 @@ def untouched(text: str, symbols: tuple[str, ...]) -> list[str]:
         SyntaxError: If the text does not parse.
     """
     tree = ast.parse(text)
-    found = {node.name: node for node in tree.body if isinstance(node, Definition)}
-    bound = {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
-             if isinstance(target, ast.Name)}  # fmt: skip
-    bound |= {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
-              for alias in node.names}  # fmt: skip
-    return [name for name in symbols if (name not in found and name not in bound) or _empty(found.get(name))]
+    bound = _bound(tree)
+    imported = {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
+                for alias in node.names}  # fmt: skip
+    return [name for name in symbols if name not in {*bound, *imported} or _empty(bound.get(name))]
 
 
-def _empty(node: Definition | None) -> bool:
+def _bound(tree: ast.Module) -> dict[str, ast.stmt]:
+    r"""Return what a module defines and assigns, by name."""
+    bound: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, Definition):
+            bound[node.name] = node
+        elif isinstance(node, ast.Assign):
+            bound |= {target.id: node for target in node.targets if isinstance(target, ast.Name)}
+    return bound
+
+
+def _empty(node: ast.stmt | None) -> bool:
     r"""Tell whether a definition only raises NotImplementedError; of a class, whether all its methods do."""
     if isinstance(node, ast.ClassDef):
         methods = [child for child in node.body if isinstance(child, ast.FunctionDef)]
         return bool(methods) and all(map(_empty, methods))
-    if node is None:
+    if not isinstance(node, ast.FunctionDef):
         return False
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     if not body:
@@ -100,67 +108,34 @@ def _empty(node: Definition | None) -> bool:
     return only_pass or (isinstance(raised, ast.Name) and raised.id == "NotImplementedError")
 
 
-def _lines(exercise: Exercise) -> list[str]:
-    return exercise.source.read_text(encoding="utf-8").split("\n")
-
-
-def _nodes(exercise: Exercise, names) -> list[ast.stmt]:
-    r"""Return the statements of the module that define the names, in the order of the file."""
-    tree = ast.parse("\n".join(_lines(exercise)))
-    bound = {}
-    for node in tree.body:
-        if isinstance(node, Definition):
-            bound[node.name] = node
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            bound[node.targets[0].id] = node
-    if missing := [name for name in names if name not in bound]:
+def _file(exercise: Exercise, names: Collection[str], show: Callable[[ast.stmt, list[str]], str]) -> str:
+    r"""Return a file with the imports that the answer needs, and some of its definitions."""
+    source = exercise.source.read_text(encoding="utf-8")
+    tree, answer = ast.parse(source), (*exercise.parts, *exercise.symbols)
+    bound = _bound(tree)
+    if missing := [name for name in answer if name not in bound]:
         raise CatalogueError(f"{exercise.name}: llmcore/{exercise.module}.py does not define {missing}")
-    return sorted((bound[name] for name in names), key=lambda node: node.lineno)
-
-
-def _file(exercise: Exercise, names, show) -> str:
-    r"""Return a file with the imports that the answer needs and, if `show` is given, its definitions."""
-    source = "\n".join(_lines(exercise))
-    wanted = _nodes(exercise, (*exercise.parts, *exercise.symbols))
-    used: set[str] = set()
     tables = {table.get_name(): table for table in symtable.symtable(source, "", "exec").get_children()}
-    for node in wanted:
+    used: set[str] = set()
+    for node in (bound[name] for name in answer):
         used |= {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
         if isinstance(node, Definition):
             used |= _globals(tables[node.name])
-    imports = []
-    answer = {*exercise.parts, *exercise.symbols}
-    for node in ast.parse(source).body:
+    foreign, ours = list[str](), list[str]()
+    for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             aliases = [alias for alias in node.names if (alias.asname or alias.name.split(".")[0]) in used]
             if aliases:
-                kept = (
-                    ast.ImportFrom(node.module, aliases, 0)
-                    if isinstance(node, ast.ImportFrom)
-                    else ast.Import(aliases)
-                )
-                imports.append((isinstance(node, ast.ImportFrom) and str(node.module).startswith("llmcore"),
-                                ast.unparse(kept)))  # fmt: skip
-    local = (used & _module_names(source)) - answer
-    if local:
-        imports.append((True, f"from llmcore.{exercise.module} import {', '.join(sorted(local))}"))
-    foreign = [line for ours, line in imports if not ours]
-    ours = [line for ours, line in imports if ours]
+                module = node.module if isinstance(node, ast.ImportFrom) else None
+                kept = ast.ImportFrom(module, aliases, 0) if module else ast.Import(aliases)
+                (ours if str(module).startswith("llmcore") else foreign).append(ast.unparse(kept))
+    if local := used & set(bound) - set(answer):
+        ours.append(f"from llmcore.{exercise.module} import {', '.join(sorted(local))}")
     if not any(line.startswith("import torch") for line in foreign):
         foreign.insert(0, "import torch")
     head = "\n\n".join("\n".join(group) for group in (foreign, ours) if group)
-    shown = [show(node, _lines(exercise)) for node in _nodes(exercise, names)] if show else []
-    return "\n\n\n".join([head, *shown]) + "\n"
-
-
-def _module_names(source: str) -> set[str]:
-    names: set[str] = set()
-    for node in ast.parse(source).body:
-        if isinstance(node, Definition):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return names
+    nodes = sorted((bound[name] for name in names), key=lambda node: node.lineno)
+    return "\n\n\n".join([head, *(show(node, source.split("\n")) for node in nodes)]) + "\n"
 
 
 def _globals(table: symtable.SymbolTable) -> set[str]:
@@ -170,9 +145,14 @@ def _globals(table: symtable.SymbolTable) -> set[str]:
     return found
 
 
+def _first(node: ast.stmt) -> int:
+    r"""Return the first line of a statement, its decorators included."""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+
+
 def _text(node: ast.stmt, lines: list[str]) -> str:
     r"""Return a statement as it stands, with its decorators and the comment above it."""
-    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+    first = _first(node)
     while first > 1 and lines[first - 2].startswith("#"):
         first -= 1
     return "\n".join(lines[first - 1 : node.end_lineno])
@@ -180,30 +160,14 @@ def _text(node: ast.stmt, lines: list[str]) -> str:
 
 def _emptied(node: ast.stmt, lines: list[str]) -> str:
     r"""Return a definition whose bodies are gone; signatures, docstrings, comments around them stay."""
-    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
-    cuts: list[tuple[int, int, int]] = []  # first and last line of a body, and its column
-
-    def empty(function: ast.stmt) -> None:
-        assert isinstance(function, ast.FunctionDef)
-        body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-        start = body[0].lineno if body else (function.end_lineno or 0) + 1
-        above = function.body[0].end_lineno if body is not function.body else None
-        if above is not None:
-            start = min(start, above + 1)
-        cuts.append((start, function.end_lineno or start, function.col_offset + 4))
-
-    dropped: list[tuple[int, int]] = []
-    if isinstance(node, ast.ClassDef):
-        for child in node.body:
-            if isinstance(child, ast.FunctionDef):
-                empty(child)
-    else:
-        empty(node)
-    text, number = [], first
-    for start, stop, column in cuts:
-        text += lines[number - 1 : start - 1]
-        text.append(" " * column + "raise NotImplementedError")
-        number = stop + 1
+    inside = node.body if isinstance(node, ast.ClassDef) else [node]
+    text, number = list[str](), _first(node)
+    for function in inside:
+        if isinstance(function, ast.FunctionDef):
+            documented = ast.get_docstring(function) is not None
+            start = (function.body[0].end_lineno or 0) + 1 if documented else function.body[0].lineno
+            text += lines[number - 1 : start - 1]
+            text.append(" " * (function.col_offset + 4) + "raise NotImplementedError")
+            number = (function.end_lineno or start) + 1
     text += lines[number - 1 : node.end_lineno]
-    assert not dropped
     return "\n".join(text).rstrip()

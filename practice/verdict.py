@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from practice.catalogue import Exercise, Wrong
-from practice.words import language, of, say
+from practice.words import of, say
 
 Report = dict[str, Any]
 SHAPE = re.compile(r"\(([A-Za-z][\w*+\-/ ]*(?:, ?[\w*+\-/ ]+)*,?)\)")
@@ -88,17 +88,10 @@ def _headline(exercise: Exercise, report: Report) -> str:
         "tampered": say(f"{name}: it changes what is not its own", f"{name}：它改动了不属于自己的东西"),
     }  # fmt: skip
     line = lines[verdict]
-    detail = {
-        "time": report.get("error"),
-        "exit": report.get("error"),
-        "crash": report.get("error"),
-        "limit": report.get("error"),
-        "forbidden": report.get("name"),
-        "tampered": report.get("changed")
-        or next((f["changed"] for f in report.get("failed", []) if f.get("changed")), None),
-        "import": report.get("error"),
-    }.get(verdict)
-    return line + (say(": ", "：") + str(detail) if detail else "")
+    failed = next(iter(report.get("failed", [])), {})
+    detail = {"forbidden": report.get("name"), "tampered": report.get("changed") or failed.get("changed")}
+    detail |= {each: report.get("error") for each in ("time", "exit", "crash", "limit", "import")}
+    return line + (say(": ", "：") + str(detail[verdict]) if detail.get(verdict) else "")
 
 
 def _what_failed(exercise: Exercise, failed: Report) -> list[str]:
@@ -113,21 +106,20 @@ def _what_failed(exercise: Exercise, failed: Report) -> list[str]:
         )  # fmt: skip
         return lines
     if failed.get("kind") == "shape":
-        lines.append(
-            say(f"expected {_shape(exercise, failed['expected'], part)}, got {_shape(exercise, failed['got'], part)}",
-                f"应为 {_shape(exercise, failed['expected'], part)}，得到 {_shape(exercise, failed['got'], part)}")
-        )  # fmt: skip
+        letters = returned_letters(exercise) if part == "output" else []
+        expected, got = (_shape(failed[key], letters) for key in ("expected", "got"))
+        lines.append(say(f"expected {expected}, got {got}", f"应为 {expected}，得到 {got}"))
     elif failed.get("kind") == "dtype":
         lines.append(say(f"expected {failed['expected']}, got {failed['got']}",
                          f"应为 {failed['expected']}，得到 {failed['got']}"))  # fmt: skip
     elif failed.get("kind") == "value" and "index" in failed:
         index = f"[{', '.join(map(str, failed['index']))}]"
         what = say(part, _part_zh(part))
+        expected, got = _numbers(failed["expected"], failed["got"])
+        count, size, error = failed["count"], failed["of"], f"{failed['error']:.6g}"
         lines.append(
-            say(f"{what}{index}: expected {_number(failed['expected'], failed['got'])}, got {_number(failed['got'], failed['expected'])}; "
-                f"{failed['count']} of {failed['of']} entries differ, by {_number(failed['error'])} at most",
-                f"{what}{index}：应为 {_number(failed['expected'], failed['got'])}，得到 {_number(failed['got'], failed['expected'])}；"
-                f"{failed['of']} 个数里有 {failed['count']} 个不同，最大相差 {_number(failed['error'])}")
+            say(f"{what}{index}: expected {expected}, got {got}; {count} of {size} entries differ, by {error} at most",
+                f"{what}{index}：应为 {expected}，得到 {got}；{size} 个数里有 {count} 个不同，最大相差 {error}")
         )  # fmt: skip
     if failed.get("raised"):
         lines.append(_line(failed) + say(" raised ", " 抛出 ") + failed["error"].splitlines()[0])
@@ -200,9 +192,10 @@ def _first(message: str) -> str:
     )
 
 
-def _number(value: float, other: float | None = None) -> str:
-    short = f"{value:.6g}"
-    return short if other is None or short != f"{other:.6g}" else f"{value:.17g}"
+def _numbers(*values: float) -> list[str]:
+    r"""Write numbers that differ so that one sees it."""
+    short = [f"{value:.6g}" for value in values]
+    return short if len(set(short)) == len(short) else [f"{value:.17g}" for value in values]
 
 
 def _part_zh(part: str) -> str:
@@ -213,15 +206,13 @@ def _part_zh(part: str) -> str:
     )
 
 
-def _shape(exercise: Exercise, sizes: Any, part: str) -> str:
+def _shape(sizes: Any, letters: list[str]) -> str:
     r"""Return a shape, with the letters that the docstring gives to what is returned where they fit."""
     if not isinstance(sizes, list):
         return f"`{sizes}`"
-    plain = f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
-    letters = returned_letters(exercise)
-    if part == "output" and letters and len(letters) == len(sizes):
+    if letters and len(letters) == len(sizes):
         return f"({', '.join(f'{letter}={size}' for letter, size in zip(letters, sizes, strict=True))})"
-    return plain
+    return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
 def returned_letters(exercise: Exercise) -> list[str]:
@@ -236,8 +227,3 @@ def returned_letters(exercise: Exercise) -> list[str]:
     returns = text.split("Returns:", 1)[-1] if "Returns:" in text else ""
     found = SHAPE.search(returns)
     return [letter.strip() for letter in found[1].split(",") if letter.strip()] if found else []
-
-
-def number_of(exercise: Exercise) -> str:
-    r"""Return where the exercise's day is on the site, for a link."""
-    return f"{'' if language() == 'zh' else 'en/'}days/{exercise.day}/#exercise"

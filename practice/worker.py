@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,6 @@ def preload(module: str) -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     torch.set_num_threads(1)
-    torch.backends.mha.set_fastpath_enabled(True)
     assert practice.inside
     gc.collect()
     gc.freeze()
@@ -66,30 +66,34 @@ def main() -> None:
 
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    print(json.dumps({"ready": True}), file=out)
+
+    def send(message: dict[str, Any]) -> None:
+        print(json.dumps(message), file=out)
+
+    send({"ready": True})
     judged: set[str] = set()
     for line in sys.stdin:
         job = json.loads(line)
         if FORK and job["exercise"] in judged:  # from the second answer on, what is known is known here
             known_looks(find(job["exercise"]))
         judged.add(job["exercise"])
-        report = _forked(job, out) if FORK else _here(job, out)
-        print(json.dumps({"report": report}), file=out)
+        send({"report": (_forked if FORK else _judge)(job, send)})
         if not FORK:  # neither what the answer left behind nor its guard matters any more
             out.flush()
             os._exit(0)
 
 
-def _here(job: dict[str, Any], out: Any) -> dict[str, Any]:
+def _judge(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    r"""Judge in this process; `send` is told of the progress."""
     from practice.inside import judge
 
     def tell(done: int, total: int) -> None:
-        print(json.dumps({"done": done, "total": total}), file=out)
+        send({"done": done, "total": total})
 
-    return judge(find(job["exercise"]), job["text"], job["path"], tell, job.get("first", False))
+    return judge(find(job["exercise"]), job["text"], job["path"], tell, job["first"])
 
 
-def _forked(job: dict[str, Any], out: Any) -> dict[str, Any]:
+def _forked(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     r"""Judge in a fork, and say how it ended where it does not say so itself."""
     reading, writing = os.pipe()
     token = secrets.token_hex(8)
@@ -114,7 +118,7 @@ def _forked(job: dict[str, Any], out: Any) -> dict[str, Any]:
                 if "verdict" in message or "broken" in message:
                     report = message
                 else:
-                    print(json.dumps(message), file=out)
+                    send(message)
     os.close(reading)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
@@ -140,15 +144,8 @@ def _child(job: dict[str, Any], writing: int, token: str) -> None:
         folder.mkdir()
         os.chdir(folder)
         _limit()
-
-        from practice.inside import judge
-
         sys.dont_write_bytecode = True
-
-        def tell(done: int, total: int) -> None:
-            send({"done": done, "total": total})
-
-        send(judge(find(job["exercise"]), job["text"], job["path"], tell, job.get("first", False)))
+        send(_judge(job, send))
     except Exception:  # a fault of ours: the answer's own are in the report
         send({"broken": traceback.format_exc()})
     finally:

@@ -53,24 +53,26 @@ class ExercisePreprocessor(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         """Replace each of the lines by what it stands for."""
         shown: list[str] = []
+        known: list[Exercise] = []  # read when the first line asks for it
         for line in lines:
             kind = line.strip()
             if kind not in ("[[exercises]]", "[[mistakes]]", "[[counts]]"):
                 shown.append(line)
                 continue
             try:
-                shown += ["", *self._written(kind), ""]
+                known = known or list(read_all().values())
+                shown += ["", *self._written(kind, known), ""]
             except CatalogueError as error:
                 refuse(self.md, line_number(self.md, line), str(error))
         return shown
 
-    def _written(self, kind: str) -> list[str]:
+    def _written(self, kind: str, known: list[Exercise]) -> list[str]:
         path = page_path(self.md)
         if path is None:
             return []
         days = path.parent.name == "days"
         language = (path.parent.parent if days else path.parent).name
-        chosen = [each for each in read_all().values() if not days or each.day == path.stem]
+        chosen = [each for each in known if not days or each.day == path.stem]
         if not chosen:
             raise CatalogueError(f"no exercise has day = {path.stem!r}")
         if kind == "[[counts]]":
