@@ -2,9 +2,9 @@ r"""Looks at grouped-query attention, the pooling of heads and the conversion of
 
 import torch
 
-from llmcore.kv_cache import KVCache
 from llmcore.multi_head import MultiHeadAttention
 from practice.probes import See, drawn, tensor
+from practice.probes.cached import in_parts, tokens_after_refusal
 
 INF = float("inf")
 
@@ -36,8 +36,7 @@ def gqa(see: See, GroupedQueryAttention) -> None:
     see.gradients("hidden rows", lambda x: attend(x, nothing, bias=False), x)
 
     def cached(sizes, **options):
-        module, cache = drawn(GroupedQueryAttention(24, 6, 2, bias=False)), KVCache()
-        return [module(part, past_key_values=cache, **options) for part in x.split(sizes, 1)], cache
+        return in_parts(drawn(GroupedQueryAttention(24, 6, 2, bias=False)), x, sizes, **options)
 
     see("one token at a time", lambda: cached([1] * 5)[0])
     see("causal, one token at a time", lambda: cached([1] * 5, is_causal=True)[0])
@@ -45,15 +44,10 @@ def gqa(see: See, GroupedQueryAttention) -> None:
     see("bytes in the cache", lambda: cached([3, 2])[1].num_bytes)
     see("tokens in the cache", lambda: cached([3, 2])[1].seq_len)
 
-    def refused():
-        module, cache = drawn(GroupedQueryAttention(24, 6, 2)), KVCache()
-        module(x, past_key_values=cache)
-        try:
-            module(x[:, :1], torch.ones(1, 7, dtype=torch.bool), past_key_values=cache)
-        except ValueError:
-            return cache.seq_len
-
-    see("cache after a mask that does not fit", refused)
+    see(
+        "cache after a mask that does not fit",
+        lambda: tokens_after_refusal(drawn(GroupedQueryAttention(24, 6, 2)), x),
+    )
 
     def repeated(training: bool):
         module = drawn(GroupedQueryAttention(24, 6, 2, dropout=0.5)).train(training)

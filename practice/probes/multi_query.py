@@ -4,6 +4,7 @@ import torch
 
 from llmcore.kv_cache import KVCache
 from practice.probes import See, drawn, tensor
+from practice.probes.cached import in_parts, tokens_after_refusal
 
 INF = float("inf")
 
@@ -35,8 +36,7 @@ def mqa(see: See, MultiQueryAttention) -> None:
     see.gradients("hidden rows", lambda x: attend(x, nothing), x)
 
     def cached(sizes, **options):
-        module, cache = drawn(MultiQueryAttention(12, 3)), KVCache()
-        return [module(part, past_key_values=cache, **options) for part in x.split(sizes, 1)], cache
+        return in_parts(drawn(MultiQueryAttention(12, 3)), x, sizes, **options)
 
     see("one token at a time", lambda: cached([1] * 5)[0])
     see("causal, one token at a time", lambda: cached([1] * 5, is_causal=True)[0])
@@ -44,15 +44,10 @@ def mqa(see: See, MultiQueryAttention) -> None:
     see("bytes in the cache", lambda: cached([3, 2])[1].num_bytes)
     see("tokens in the cache", lambda: cached([3, 2])[1].seq_len)
 
-    def refused():
-        module, cache = drawn(MultiQueryAttention(12, 3)), KVCache()
-        module(x, past_key_values=cache)
-        try:
-            module(x[:, :1], torch.ones(1, 7, dtype=torch.bool), past_key_values=cache)
-        except ValueError:
-            return cache.seq_len
-
-    see("cache after a mask that does not fit", refused)
+    see(
+        "cache after a mask that does not fit",
+        lambda: tokens_after_refusal(drawn(MultiQueryAttention(12, 3)), x),
+    )
 
     def repeated(training: bool):
         module = drawn(MultiQueryAttention(12, 3, dropout=0.5)).train(training)
